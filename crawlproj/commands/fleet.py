@@ -1,0 +1,112 @@
+"""`scrapy fleet site -n 4`: several workers on this machine, started and ended together."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from scrapy.commands import ScrapyCommand
+from scrapy.exceptions import UsageError
+
+from crawlproj import connection
+from crawlproj.config import Config
+from crawlproj.errors import CrawlError
+
+LOOK_EVERY_S = 0.2
+
+
+class Command(ScrapyCommand):
+    requires_project = True
+    default_settings = {"LOG_ENABLED": False}
+
+    def syntax(self) -> str:
+        return "<crawl> [-n WORKERS] [-a NAME=VALUE]…"
+
+    def short_desc(self) -> str:
+        return "Run several workers of a crawl on this machine"
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("-n", "--workers", type=int, default=os.cpu_count() or 1)
+        parser.add_argument(
+            "-a",
+            dest="spargs",
+            action="append",
+            default=[],
+            metavar="NAME=VALUE",
+            help="argument of the spider, as for scrapy crawl",
+        )
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        if len(args) != 1 or opts.workers < 1:
+            raise UsageError("scrapy fleet <crawl> -n WORKERS, with 1 worker or more")
+        assert self.settings is not None
+        try:
+            config = Config.from_settings(self.settings)
+            connection.resolve(self.settings)
+        except CrawlError as error:
+            raise UsageError(str(error), print_help=False) from None
+        folder = Path(config.output) / args[0]
+        folder.mkdir(parents=True, exist_ok=True)
+        fleet = Fleet(_command(args[0], opts), folder)
+        self.exitcode = fleet.sail(opts.workers)
+
+
+class Fleet:
+    """Worker processes, their logs, and their common end."""
+
+    def __init__(self, command: list[str], folder: Path) -> None:
+        self._command = command
+        self._folder = folder
+        self._run = secrets.token_hex(8)
+        self._workers: list[subprocess.Popen[bytes]] = []
+
+    def sail(self, count: int) -> int:
+        """Start the workers, wait for all of them; 0 if each ended well."""
+        for name in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(name, self._pass_on)
+        for number in range(1, count + 1):
+            log = self._folder / f"worker-{number}.log"
+            self._workers.append(self._start(log))
+            print(f"worker {number}: process {self._workers[-1].pid}, log in {log}", flush=True)
+        while any(worker.poll() is None for worker in self._workers):
+            time.sleep(LOOK_EVERY_S)
+        failed = [worker for worker in self._workers if worker.returncode]
+        for worker in failed:
+            print(f"process {worker.pid} ended with {worker.returncode}", file=sys.stderr)
+        summary = self._folder / "summary.txt"
+        if summary.exists():
+            print(summary.read_text())
+        return 1 if failed else 0
+
+    def _start(self, log: Path) -> subprocess.Popen[bytes]:
+        # In a session of its own, so that Ctrl-C reaches it once: from here.
+        with log.open("wb") as file:
+            return subprocess.Popen(
+                [*self._command, "-s", f"CRAWL_RUN_ID={self._run}"],
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def _pass_on(self, number: int, _: Any) -> None:
+        print("stopping the workers; once more ends them at once", file=sys.stderr)
+        for worker in self._workers:
+            if worker.poll() is None:
+                worker.send_signal(number)
+
+
+def _command(crawl: str, opts: argparse.Namespace) -> list[str]:
+    command = [sys.executable, "-m", "scrapy", "crawl", crawl]
+    for given in opts.spargs:
+        command += ["-a", given]
+    for given in opts.set:
+        command += ["-s", given]
+    return command

@@ -1,0 +1,21 @@
+"""`scrapy pause site`: no worker begins another page until it is resumed."""
+
+from __future__ import annotations
+
+import argparse
+
+from crawlproj.commanding import FrontierCommand, show
+from crawlproj.frontier.frontier import Frontier
+
+
+class Command(FrontierCommand):
+    summary = "Pause a crawl on all machines; workers stay and wait"
+
+    async def work(self, frontier: Frontier, rest: list[str], opts: argparse.Namespace) -> int:
+        state = "empty"
+        if await frontier.attach():
+            state = await frontier.control("paused", ["running", "paused"])
+        paused = state == "paused"
+        text = "paused; go on with scrapy resume" if paused else f"cannot be paused: it is {state}"
+        show(opts, {"state": state}, f"{frontier.crawl}: {text}")
+        return 0 if paused else 1

@@ -1,0 +1,35 @@
+"""`scrapy purge site --yes`: forgets the crawl. Nothing else ever does."""
+
+from __future__ import annotations
+
+import argparse
+
+from scrapy.exceptions import UsageError
+
+from crawlproj import purging, status
+from crawlproj.commanding import FrontierCommand, show
+from crawlproj.frontier.frontier import Frontier
+
+
+class Command(FrontierCommand):
+    arguments = "--yes"
+    summary = "Delete a crawl's state and waiting seeds from Redis; its files stay"
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--yes", action="store_true", help="yes, delete it")
+
+    async def work(self, frontier: Frontier, rest: list[str], opts: argparse.Namespace) -> int:
+        now = await status.read(frontier)
+        if not opts.yes:
+            raise UsageError(
+                f"this deletes what is known of {now['discovered']:,} URLs; add --yes to do it",
+                print_help=False,
+            )
+        if now["workers"] and now["state"] not in ("finished", "stopped"):
+            text = f"{len(now['workers'])} worker(s) are at it; scrapy stop {frontier.crawl} first"
+            show(opts, {"purged": False}, f"{frontier.crawl}: {text}")
+            return 1
+        await purging.purge(frontier)
+        show(opts, {"purged": True}, f"{frontier.crawl}: forgotten ({now['discovered']:,} URLs)")
+        return 0

@@ -1,0 +1,23 @@
+"""`scrapy resume site`: workers go on after a pause."""
+
+from __future__ import annotations
+
+import argparse
+
+from crawlproj.commanding import FrontierCommand, show
+from crawlproj.frontier.frontier import Frontier
+
+
+class Command(FrontierCommand):
+    summary = "Go on with a paused crawl"
+
+    async def work(self, frontier: Frontier, rest: list[str], opts: argparse.Namespace) -> int:
+        state = "empty"
+        if await frontier.attach():
+            state = await frontier.control("running", ["paused", "running"])
+        running = state == "running"
+        text = "running" if running else f"cannot be resumed: it is {state}"
+        if state == "stopped":
+            text += f"; start workers with scrapy crawl {frontier.crawl}"
+        show(opts, {"state": state}, f"{frontier.crawl}: {text}")
+        return 0 if running else 1

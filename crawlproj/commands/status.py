@@ -1,0 +1,74 @@
+"""`scrapy status site`: how the crawl stands."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from typing import Any
+
+from crawlproj import status
+from crawlproj.commanding import FrontierCommand, show
+from crawlproj.frontier.frontier import Frontier
+
+REFRESH_S = 1.0
+
+
+class Command(FrontierCommand):
+    arguments = "[--watch]"
+    summary = "Show the ledger, the workers and the health of a crawl"
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--watch", action="store_true", help="refresh until the crawl ends")
+
+    async def work(self, frontier: Frontier, rest: list[str], opts: argparse.Namespace) -> None:
+        while True:
+            now = await status.read(frontier)
+            if opts.watch and sys.stdout.isatty():
+                print("\033[2J\033[H", end="")
+            show(opts, now, as_text(now))
+            if not opts.watch or now["state"] in ("finished", "stopped"):
+                return
+            await asyncio.sleep(REFRESH_S)
+
+
+def as_text(now: dict[str, Any]) -> str:
+    """The status for a terminal."""
+    if now["epoch"] is None:
+        return (
+            f"{now['crawl']}: nothing here yet\n"
+            f"start it with: scrapy crawl {now['crawl']} -a seeds=https://example.com"
+        )
+    lines = [
+        f"{now['crawl']}: {now['state']}  (epoch {now['epoch']}, since {now['started_at']})",
+        "",
+    ]
+    names = ("discovered", "queued", "delayed", "leased", "done", "dead")
+    lines += [f"  {name:<12}{now[name]:>12,}" for name in names]
+    lines.append(
+        f"  {'filtered':<12}{sum(now['filtered'].values()):>12,}{_reasons(now['filtered'])}"
+    )
+    lines.append(f"  {'balance':<12}{now['balance']:>12,}")
+    lines += ["", f"  {'duplicates':<12}{now['duplicates']:>12,}  links to URLs known already"]
+    lines.append(f"  {'hosts':<12}{now['hosts']:>12,}")
+    lines += ["", _seen(now["seen"]), "", f"  workers: {len(now['workers'])}"]
+    lines += [
+        f"    {worker['name']}  {worker['pages']:,} pages, {worker['leased']} leased"
+        for worker in now["workers"]
+    ]
+    return "\n".join(lines)
+
+
+def _reasons(counts: dict[str, int]) -> str:
+    ranked = sorted(counts.items(), key=lambda item: -item[1])
+    return "  " + ", ".join(f"{reason} {count:,}" for reason, count in ranked) if ranked else ""
+
+
+def _seen(seen: dict[str, Any]) -> str:
+    measured = seen["measured_fp"]
+    shown = f"{measured:.4%}" if measured is not None else "not yet"
+    return (
+        f"  seen filter: {seen['items']:,} of {seen['capacity']:,}, false positives expected "
+        f"{seen['expected_fp']:.4%}, measured {shown}"
+    )

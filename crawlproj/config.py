@@ -1,0 +1,259 @@
+"""Every setting of ours: its name, type, default and meaning, written once and read here only.
+
+Components take plain values; whoever builds them from a crawler asks `Config.from_settings`.
+Names that begin like ours but are not ours stop the start, with the nearest real one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple
+
+from crawlproj.errors import ConfigError
+
+PREFIXES = ("CRAWL_", "FRONTIER_", "POLITENESS_", "SEEN_")
+
+
+class Accepts(NamedTuple):
+    """A parser, and what to say when it refuses."""
+
+    parse: Callable[[Any], Any]
+    expected: str
+
+
+class Option(NamedTuple):
+    """One setting as the documentation shows it."""
+
+    setting: str
+    argument: str | None
+    default: Any
+    doc: str
+
+
+def _option(
+    setting: str, default: Any, accepts: Accepts, doc: str, argument: str | None = None
+) -> Any:
+    metadata = {"setting": setting, "accepts": accepts, "doc": doc, "argument": argument}
+    return field(default=default, metadata=metadata)
+
+
+def _number(kind: type, low: float, high: float = float("inf")) -> Callable[[Any], Any]:
+    def parse(raw: Any) -> Any:
+        value = kind(raw)
+        if not low <= value <= high:
+            raise ValueError
+        return value
+
+    return parse
+
+
+def _truth(raw: Any) -> bool:
+    text = str(raw).strip().lower()
+    if text in ("1", "true", "yes", "on"):
+        return True
+    if text in ("0", "false", "no", "off", "", "none"):
+        return False
+    raise ValueError
+
+
+def _one_of(*names: str) -> Accepts:
+    def parse(raw: Any) -> str:
+        if raw not in names:
+            raise ValueError
+        return str(raw)
+
+    return Accepts(parse, f"give one of {', '.join(names)}")
+
+
+def _patterns(raw: Any) -> tuple[str, ...]:
+    patterns = (raw,) if isinstance(raw, str) else tuple(raw)
+    for pattern in patterns:
+        re.compile(pattern)
+    return tuple(pattern for pattern in patterns if pattern)
+
+
+def _strategy(raw: Any) -> str:
+    if raw in ("breadth", "weighted", "novelty") or re.fullmatch(r"[\w.]+\.\w+", str(raw)):
+        return str(raw)
+    raise ValueError
+
+
+_COUNT = Accepts(_number(int, 1), "give a whole number, 1 or more")
+_DEPTH = Accepts(_number(int, 0), "give a whole number, 0 or more")
+_SECONDS = Accepts(_number(float, 0, 86_400), "give seconds, 0 to 86400")
+_POSITIVE = Accepts(_number(float, 0.001, 86_400), "give seconds, more than 0, at most 86400")
+_MINUTES = Accepts(_number(float, 0.001), "give minutes, more than 0")
+_SHARE = Accepts(_number(float, 1e-9, 0.49), "give a share between 0 and 0.5, such as 0.001")
+_BOOL = Accepts(_truth, "give true or false")
+_TEXT = Accepts(str, "give text")
+_PATTERNS = Accepts(_patterns, "give a regular expression")
+_STRATEGY = Accepts(_strategy, "give breadth, weighted, novelty or the dotted path of a function")
+
+
+@dataclass(frozen=True)
+class Config:
+    """The settings of one worker, typed and checked."""
+
+    seeds: str = _option(
+        "CRAWL_SEEDS", "", _TEXT, "URLs to start from, comma-separated, or @file", "seeds"
+    )
+    scope: str = _option(
+        "CRAWL_SCOPE",
+        "host",
+        _one_of("host", "domain", "any"),
+        "what may be followed, relative to the seeds",
+        "scope",
+    )
+    allow: tuple[str, ...] = _option(
+        "CRAWL_ALLOW", (), _PATTERNS, "regular expression a URL must match to be followed", "allow"
+    )
+    deny: tuple[str, ...] = _option(
+        "CRAWL_DENY", (), _PATTERNS, "regular expression of URLs not to follow", "deny"
+    )
+    depth: int | None = _option(
+        "CRAWL_DEPTH", None, _DEPTH, "links away from a seed; none: DEPTH_LIMIT", "depth"
+    )
+    pages: int | None = _option(
+        "CRAWL_PAGES", None, _COUNT, "pages in the whole crawl, all machines together", "pages"
+    )
+    pages_per_host: int | None = _option(
+        "CRAWL_PAGES_PER_HOST", None, _COUNT, "pages of one host", "pages_per_host"
+    )
+    minutes: float | None = _option(
+        "CRAWL_MINUTES", None, _MINUTES, "how long the crawl runs, all machines together", "minutes"
+    )
+    strategy: str = _option(
+        "CRAWL_STRATEGY", "weighted", _STRATEGY, "how links are ranked", "strategy"
+    )
+    stay: bool = _option("CRAWL_STAY", False, _BOOL, "wait for more seeds when finished", "stay")
+    output: str = _option("CRAWL_OUTPUT", "output", _TEXT, "folder of the crawl's files")
+    reports: bool = _option(
+        "CRAWL_REPORTS", False, _BOOL, "failures, interval stats and a summary as items and files"
+    )
+    stats_interval_s: float = _option(
+        "CRAWL_STATS_INTERVAL", 10.0, _POSITIVE, "seconds between rows of stats and progress lines"
+    )
+    feed_rotate_mb: float = _option(
+        "CRAWL_FEED_ROTATE_MB", 256.0, _POSITIVE, "size at which a feed file is closed for the next"
+    )
+    feed_rotate_minutes: float = _option(
+        "CRAWL_FEED_ROTATE_MINUTES", 60.0, _POSITIVE, "age at which a feed file is closed"
+    )
+    worker_id: str = _option(
+        "CRAWL_WORKER_ID", "", _TEXT, "name of this worker; made from host name and process id"
+    )
+    run_id: str = _option(
+        "CRAWL_RUN_ID", "", _TEXT, "shared by workers started together; `scrapy fleet` sets it"
+    )
+    delay_s: float | None = _option(
+        "POLITENESS_DELAY",
+        None,
+        _SECONDS,
+        "seconds between requests to one host; none: DOWNLOAD_DELAY",
+        "delay",
+    )
+    per_host: int | None = _option(
+        "POLITENESS_PER_HOST",
+        None,
+        _COUNT,
+        "connections to one host, all machines together; none: CONCURRENT_REQUESTS_PER_DOMAIN",
+        "per_host",
+    )
+    embedded: bool = _option(
+        "FRONTIER_EMBEDDED", False, _BOOL, "start a private Redis when none is named"
+    )
+    shards: int = _option(
+        "FRONTIER_SHARDS", 1, _COUNT, "parts of the frontier, each on one node of a Redis Cluster"
+    )
+    lease_timeout_s: float = _option(
+        "FRONTIER_LEASE_TIMEOUT", 20.0, _POSITIVE, "silence after which a worker counts as dead"
+    )
+    max_attempts: int = _option(
+        "FRONTIER_MAX_ATTEMPTS", 4, _COUNT, "times a URL may be tried, or lost with its worker"
+    )
+    retry_delay_s: float = _option(
+        "FRONTIER_RETRY_DELAY", 2.0, _SECONDS, "wait before the first retry; doubles each time"
+    )
+    max_record_bytes: int = _option(
+        "FRONTIER_MAX_RECORD_BYTES", 262_144, _COUNT, "largest request that is stored"
+    )
+    seen_capacity: int = _option(
+        "SEEN_CAPACITY", 10_000_000, _COUNT, "URLs in the seen filter's first layer"
+    )
+    seen_error_rate: float = _option(
+        "SEEN_ERROR_RATE", 0.001, _SHARE, "share of new URLs it may take for seen"
+    )
+    seen_audit_one_in: int = _option(
+        "SEEN_AUDIT_ONE_IN", 1024, _COUNT, "share of URLs that is also kept exactly"
+    )
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any], given: Iterable[str] = ()) -> Config:
+        """Read and check all of ours; `given` are the arguments by which the user set some."""
+        _refuse_unknown(settings)
+        named = set(given)
+        values = {}
+        for spec in fields(cls):
+            raw = settings.get(spec.metadata["setting"])
+            if raw is None or raw == "":
+                continue
+            argument = spec.metadata["argument"]
+            name = argument if argument in named else spec.metadata["setting"]
+            values[spec.name] = _parsed(name, raw, spec.metadata["accepts"])
+        return cls(**{**_from_scrapy(settings), **values})
+
+
+def options() -> list[Option]:
+    """Every setting, for the documentation."""
+    return [
+        Option(
+            spec.metadata["setting"], spec.metadata["argument"], spec.default, spec.metadata["doc"]
+        )
+        for spec in fields(Config)
+    ]
+
+
+def arguments() -> dict[str, str]:
+    """Argument of the spider -> the setting of the same meaning."""
+    return {option.argument: option.setting for option in options() if option.argument}
+
+
+def refuse_unknown_arguments(given: Iterable[str]) -> None:
+    """Stop at a misspelt `-a`, with the nearest real one."""
+    known = arguments()
+    for name in given:
+        if name not in known:
+            raise ConfigError(f"-a {name}=…: no such argument{_nearest(name, known)}")
+
+
+def _parsed(name: str, raw: Any, accepts: Accepts) -> Any:
+    try:
+        return accepts.parse(raw)
+    except (ValueError, TypeError, re.error):
+        raise ConfigError(f"{name}={raw}: {accepts.expected}") from None
+
+
+def _from_scrapy(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What Scrapy's own settings say where ours are silent."""
+    found: dict[str, Any] = {
+        "delay_s": float(settings.get("DOWNLOAD_DELAY") or 0),
+        "per_host": int(settings.get("CONCURRENT_REQUESTS_PER_DOMAIN") or 1),
+    }
+    depth = int(settings.get("DEPTH_LIMIT") or 0)
+    return {**found, "depth": depth} if depth else found
+
+
+def _refuse_unknown(settings: Mapping[str, Any]) -> None:
+    known = [option.setting for option in options()]
+    for name in settings:
+        if name.startswith(PREFIXES) and name not in known:
+            raise ConfigError(f"{name}: no such setting{_nearest(name, known)}")
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    names = list(known)
+    close = difflib.get_close_matches(name, names, n=1)
+    return f"; did you mean {close[0]}?" if close else f"; there are {', '.join(sorted(names))}"

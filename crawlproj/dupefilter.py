@@ -1,0 +1,58 @@
+"""Scrapy's dupefilter → the seen filter.
+
+The Bloom filter itself is asked where URLs are pushed, in one script with their queueing. What
+stands here is scrapy-redis's class and interface over this worker's copy of it: it answers for
+what is known to be seen, without a round trip, and leaves the rest to the push.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from scrapy.utils.request import RequestFingerprinter
+from scrapy_redis.dupefilter import RFPDupeFilter
+
+from crawlproj.records import Address, address
+
+if TYPE_CHECKING:
+    from scrapy import Request, Spider
+
+    from crawlproj.worker import Worker
+
+
+class SeenFilter(RFPDupeFilter):  # type: ignore[misc]
+    """`DUPEFILTER_CLASS` of a project that uses our scheduler."""
+
+    def __init__(self, server: Any, key: str, debug: bool = False) -> None:
+        super().__init__(server, key, debug)
+        self._worker: Worker | None = None
+        self._fingerprinter: Any = None
+
+    @classmethod
+    def from_spider(cls, spider: Spider) -> SeenFilter:
+        self: SeenFilter = super().from_spider(spider)
+        fingerprinter = spider.crawler.request_fingerprinter
+        self._fingerprinter = None if type(fingerprinter) is RequestFingerprinter else fingerprinter
+        return self
+
+    def attach(self, worker: Worker) -> None:
+        """Answer from this worker's copy from now on."""
+        self._worker = worker
+
+    def address(self, request: Request) -> Address:
+        """The request's queue and its key: the URL of a plain GET, else a fingerprint that
+        counts method and body too, or what the project's own fingerprinter says."""
+        found = address(request.url)
+        if self._fingerprinter is not None:
+            return Address(found.host, self._fingerprinter.fingerprint(request).hex())
+        if request.method == "GET" and not request.body:
+            return found
+        return Address(found.host, self.request_fingerprint(request))
+
+    def request_seen(self, request: Request) -> bool:
+        """True if the request is known to have been taken in."""
+        found = self.address(request)
+        return self._worker is not None and self._worker.seen(found.host, found.key)
+
+    def clear(self) -> None:
+        """What has been seen belongs to the crawl, not to a worker: only purging forgets it."""

@@ -1,0 +1,55 @@
+"""When a crawl is over: decided by a worker that has nothing in hand, for all of them."""
+
+from __future__ import annotations
+
+import time
+
+from crawlproj.frontier.frontier import UNLIMITED, UNSETTLED, Frontier
+from crawlproj.frontier.shard import State
+from crawlproj.intake import SeedList
+
+PAGE_LIMIT = "page_limit"
+
+
+class Ending:
+    """Watches for the end. `stay` waits for more seeds for ever, `idle_s` for a while."""
+
+    def __init__(self, frontier: Frontier, seeds: SeedList, *, stay: bool, idle_s: float) -> None:
+        self._frontier = frontier
+        self._seeds = seeds
+        self._stay = stay
+        self._idle_s = idle_s
+        self._idle_since: float | None = None
+
+    def busy(self) -> None:
+        """There is something to do: what was idle time is over."""
+        self._idle_since = None
+
+    async def look(self, state: State) -> State:
+        """The crawl's state, after ending it if nothing is left to do anywhere."""
+        if await self._seeds.size():
+            return state
+        counts = await self._frontier.counts()
+        if not counts.get("discovered"):
+            return state
+        if state == "limit" and not counts.get("leased", 0):
+            await self._spend_pages(counts.get("done", 0))
+        elif any(counts.get(name, 0) for name in UNSETTLED):
+            self.busy()
+            return state
+        if self._stay or not self._has_waited():
+            return state
+        return await self._frontier.finish()
+
+    async def _spend_pages(self, done: int) -> None:
+        limit = self._frontier.limits.pages
+        if limit != UNLIMITED and done >= limit:
+            await self._frontier.drain(PAGE_LIMIT)
+        else:
+            await self._frontier.balance_pages()
+
+    def _has_waited(self) -> bool:
+        now = time.monotonic()
+        if self._idle_since is None:
+            self._idle_since = now
+        return now - self._idle_since >= self._idle_s

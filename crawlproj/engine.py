@@ -1,0 +1,84 @@
+"""The one place that leans on parts of Scrapy's engine that are not its public interface.
+
+The scheduler must learn that a request has ended, whichever way it went: callback, errback,
+dropped, ignored, redirected, failed. Scrapy has no signal for it. What all ways share is that
+the engine takes the request out of its set of requests in progress, after its callback has
+been exhausted and its items have passed the pipelines. `tests/contract/test_engine.py` fails
+when a new Scrapy changes what is used here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from scrapy import Request
+from scrapy.utils.defer import _schedule_coro
+
+if TYPE_CHECKING:
+    from scrapy.core.engine import ExecutionEngine
+    from scrapy.crawler import Crawler
+
+
+class _Observed(set[Request]):
+    """The engine's requests in progress; tells when one leaves."""
+
+    def __init__(self, requests: set[Request], on_end: Callable[[Request], None]) -> None:
+        super().__init__(requests)
+        self._on_end = on_end
+
+    def remove(self, request: Request) -> None:
+        super().remove(request)
+        self._on_end(request)
+
+
+class EngineWatch:
+    """Tells of the end of every request, and of the error that ended its download."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+
+    @property
+    def _engine(self) -> ExecutionEngine:
+        return self._crawler.engine
+
+    def on_end(self, callback: Callable[[Request], None]) -> None:
+        """Call back when a request has ended."""
+        slot = self._engine._slot
+        assert slot is not None
+        slot.inprogress = _Observed(slot.inprogress, callback)
+
+    def on_download_error(self, callback: Callable[[Request, Exception], None]) -> None:
+        """Call back with an error that no downloader middleware has dealt with."""
+
+        def process_exception(request: Request, exception: Exception) -> None:
+            callback(request, exception)
+
+        methods: Any = self._engine.downloader.middleware.methods
+        methods["process_exception"].append(process_exception)
+
+    def wake(self) -> None:
+        """Make the engine ask for requests at the next turn of the loop."""
+        slot = self._engine._slot
+        if slot is not None and slot.closing is None:
+            slot.nextcall.schedule()
+
+    def close(self, reason: str) -> None:
+        """Close the spider, gracefully, unless it is closing already."""
+        slot = self._engine._slot
+        if slot is not None and slot.closing is None:
+            _schedule_coro(self._engine.close_spider_async(reason=reason))
+
+    @property
+    def closing(self) -> bool:
+        """True once the engine takes no more requests."""
+        slot = self._engine._slot
+        return slot is None or slot.closing is not None
+
+    def has_free_slot(self) -> bool:
+        """True if the downloader would take another request."""
+        return not self._engine.needs_backout()
+
+    def process_item(self, item: Any) -> Awaitable[None]:
+        """Send an item that no page has yielded through the pipelines and feeds."""
+        return self._engine.scraper.start_itemproc_async(item, response=None)

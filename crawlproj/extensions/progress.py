@@ -1,0 +1,133 @@
+"""Live progress: a line in the log and a row of stats each interval, a summary at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from redis.exceptions import RedisError
+from scrapy import signals
+from scrapy.exceptions import NotConfigured
+
+from crawlproj import connection, output, status, summary
+from crawlproj.config import Config
+from crawlproj.errors import CrawlError
+from crawlproj.frontier.frontier import Frontier
+from crawlproj.items import StatsItem, utc_timestamp
+from crawlproj.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from scrapy.crawler import Crawler
+
+logger = logging.getLogger(__name__)
+
+
+class Progress:
+    """Reports what this worker does and how the crawl stands."""
+
+    def __init__(self, crawler: Crawler, folder: Path, interval_s: float) -> None:
+        self._crawler = crawler
+        self._folder = folder
+        self._interval_s = interval_s
+        self._before = (0, 0, 0)
+        self._before_at = time.monotonic()
+        self._task: asyncio.Task[None] | None = None
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        config = Config.from_settings(crawler.settings)
+        if not config.reports:
+            raise NotConfigured("CRAWL_REPORTS is off")
+        folder = Path(config.output) / crawler.spidercls.name
+        self = cls(crawler, folder, config.stats_interval_s)
+        crawler.signals.connect(self._opened, signals.spider_opened)
+        crawler.signals.connect(self._closed, signals.spider_closed)
+        return self
+
+    @property
+    def _scheduler(self) -> Scheduler | None:
+        scheduler = self._crawler.engine.scheduler
+        return scheduler if isinstance(scheduler, Scheduler) and scheduler.is_open else None
+
+    async def _opened(self) -> None:
+        scheduler = self._scheduler
+        if scheduler is not None:
+            output.prepare(self._folder, scheduler.frontier.shards[0].epoch)
+            self._task = asyncio.create_task(self._run())
+
+    async def _closed(self, reason: str) -> None:
+        scheduler = self._scheduler
+        if self._task is None or scheduler is None:
+            return
+        self._task.cancel()
+        try:
+            await self._write_summary(scheduler)
+        except (CrawlError, RedisError, OSError) as error:
+            logger.error("The summary could not be written: %s", error)
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(self._interval_s)
+            try:
+                await self._tick()
+            except RedisError as error:
+                logger.debug("No progress to show: %s", error)
+
+    async def _tick(self) -> None:
+        scheduler = self._scheduler
+        if scheduler is None:
+            return
+        now = await status.read(scheduler.observer())
+        row = self._row(scheduler.frontier.worker, now)
+        await self._crawler.engine.scraper.start_itemproc_async(row, response=None)
+        logger.info(
+            "%d pages here (%.1f/s) | crawl: %d done, %d queued, %d leased, %d dead, %d hosts, "
+            "%d worker(s)",
+            self._before[0],
+            row.pages_per_s,
+            now["done"],
+            now["queued"] + now["delayed"],
+            now["leased"],
+            now["dead"],
+            now["hosts"],
+            len(now["workers"]),
+        )
+
+    def _row(self, worker: str, now: dict[str, Any]) -> StatsItem:
+        pages, size, errors = self._totals()
+        at, elapsed_s = time.monotonic(), time.monotonic() - self._before_at
+        row = StatsItem(
+            at=utc_timestamp(),
+            worker=worker,
+            pages=pages - self._before[0],
+            pages_per_s=round((pages - self._before[0]) / elapsed_s, 2),
+            bytes=size - self._before[1],
+            errors=errors - self._before[2],
+            queued=now["queued"],
+            leased=now["leased"],
+            hosts=now["hosts"],
+        )
+        self._before, self._before_at = (pages, size, errors), at
+        return row
+
+    def _totals(self) -> tuple[int, int, int]:
+        value = self._crawler.stats.get_value
+        pages = value("response_received_count", 0)
+        return pages, value("downloader/response_bytes", 0), value("crawl/failures", 0)
+
+    async def _write_summary(self, scheduler: Scheduler) -> None:
+        client = await connection.connect(*scheduler.address)
+        try:
+            now = await status.read(Frontier(client, scheduler.spider.name, ""))
+        finally:
+            await client.aclose()
+        if now["balance"] != 0:
+            logger.error("The ledger does not balance: %d", now["balance"])
+        written = status.sum_up(now)
+        summary.write(self._folder, written)
+        logger.info("Summary in %s\n%s", self._folder, summary.to_text(written))

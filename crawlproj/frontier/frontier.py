@@ -1,0 +1,258 @@
+"""The frontier as a worker sees it: one queue, though it may lie on many shards.
+
+Hosts are spread over the shards by hash; whatever concerns a host happens in its shard. The
+few things that concern the whole crawl (opening, finishing, the page budget) are put together
+here from steps that each touch one shard and can be repeated after a crash.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from zlib import crc32
+
+from crawlproj import keys
+from crawlproj.frontier.bloom import Geometry, expected_error
+from crawlproj.frontier.shard import Batch, Lease, Opened, Push, Reclaimed, Settlement, Shard, State
+
+UNLIMITED = -1
+UNSETTLED = ("queued", "delayed", "leased")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a crawl was begun with, the same for every worker of it."""
+
+    per_host: int = 1
+    delay_ms: int = 0
+    pages: int = UNLIMITED
+    pages_per_host: int = 0
+    lasts_ms: int = 0
+    max_attempts: int = 4
+    shards: int = 1
+    seen_capacity: int = 10_000_000
+    seen_error_rate: float = 0.001
+
+    def fields(self, shard: int, plan: str) -> dict[str, Any]:
+        """The fields of META that the scripts of one shard go by."""
+        return {
+            "per_host": self.per_host,
+            "delay_ms": self.delay_ms,
+            "pages": self._share(shard),
+            "pages_per_host": self.pages_per_host,
+            "max_attempts": self.max_attempts,
+            "plan": plan,
+        }
+
+    def _share(self, shard: int) -> int:
+        if self.pages == UNLIMITED:
+            return UNLIMITED
+        return self.pages // self.shards + (shard < self.pages % self.shards)
+
+
+@dataclass
+class Frontier:
+    """All shards of one crawl, for one worker."""
+
+    client: Any
+    crawl: str
+    worker: str
+    audit_one_in: int = 1024
+    shards: list[Shard] = field(default_factory=list)
+    limits: Limits = field(default_factory=Limits)
+
+    async def open(self, limits: Limits, plan: dict[str, Any], run: str) -> Opened:
+        """Begin, join or resume the crawl. The limits and plan of a crawl that exists win."""
+        offered = {**plan, "limits": vars(limits)}
+        text = json.dumps(offered)
+        first = Shard(self.client, self.crawl, 0, Geometry(1, 0.1), self.audit_one_in)
+        opened = await first.open(
+            secrets.token_hex(8),
+            follow="",
+            run=run,
+            fields=limits.fields(0, text),
+            lasts_ms=limits.lasts_ms,
+        )
+        self.limits = Limits(**opened.plan["limits"])
+        self._attach(opened.epoch)
+        for shard in self.shards[1:]:
+            await shard.open(
+                "",
+                follow=opened.epoch,
+                run=run,
+                fields=self.limits.fields(shard.number, text),
+                lasts_ms=limits.lasts_ms,
+            )
+        return opened
+
+    async def attach(self) -> dict[str, str]:
+        """Look at the crawl that is there, without joining; its META, empty if there is none."""
+        meta = await Shard(self.client, self.crawl, 0, Geometry(1, 0.1)).meta()
+        if meta:
+            self.limits = Limits(**json.loads(meta["plan"])["limits"])
+            self._attach(meta["epoch"])
+        return meta
+
+    def _attach(self, epoch: str) -> None:
+        count = self.limits.shards
+        geometry = Geometry(max(1, self.limits.seen_capacity // count), self.limits.seen_error_rate)
+        self.shards = [
+            Shard(self.client, self.crawl, number, geometry, self.audit_one_in, epoch)
+            for number in range(count)
+        ]
+
+    def shard_of(self, host: str) -> Shard:
+        """Where everything about a host is kept."""
+        return self.shards[crc32(host.encode()) % len(self.shards)]
+
+    def seen(self, host: str, key: str) -> bool:
+        """True if this worker already knows that the key has been taken in; no round trip.
+        Audited keys are never answered here: Redis must see each of them."""
+        shard = self.shard_of(host)
+        return key in shard.replica and not shard.sampled(key)
+
+    async def warm(self) -> None:
+        """Learn what has been seen so far."""
+        for shard in self.shards:
+            await shard.warm()
+
+    def by_shard(self, batch: Iterable[Push]) -> dict[int, list[Push]]:
+        """Pushes grouped by the shard they go to; each group is pushed, and repeated, by itself."""
+        groups: dict[int, list[Push]] = {}
+        for item in batch:
+            groups.setdefault(self.shard_of(item.host).number, []).append(item)
+        return groups
+
+    async def push(self, batch: Iterable[Push]) -> int:
+        """Take in URLs, once; returns how many were new."""
+        groups = self.by_shard(batch)
+        return sum([sum(await self.shards[n].push(self.worker, g)) for n, g in groups.items()])
+
+    async def lease(self, wanted: int) -> Batch:
+        """Take up to so many URLs, from all shards alike."""
+        each = -(-wanted // len(self.shards))
+        batches = await asyncio.gather(*(shard.lease(self.worker, each) for shard in self.shards))
+        if len(batches) == 1:
+            return batches[0]
+        due = [batch.next_due_ms for batch in batches if batch.next_due_ms >= 0]
+        states = {batch.state for batch in batches}
+        return Batch(
+            states.pop() if len(states) == 1 else _gravest(states),
+            min(due, default=-1),
+            max(batch.scope_size for batch in batches),
+            [lease for batch in batches for lease in batch.leases],
+        )
+
+    async def held(self) -> list[Lease]:
+        """All leases that Redis says are this worker's."""
+        return [lease for shard in self.shards for lease in await shard.held(self.worker)]
+
+    async def settle(self, batch: Iterable[tuple[int, Settlement]]) -> int:
+        """End leases, each given with its shard; returns how many were no longer held."""
+        by_shard: dict[int, list[Settlement]] = {}
+        for number, settlement in batch:
+            by_shard.setdefault(number, []).append(settlement)
+        late = 0
+        for number, items in by_shard.items():
+            late += len(await self.shards[number].settle(self.worker, items))
+        return late
+
+    async def renew(self, timeout_ms: int, about: dict[str, Any]) -> tuple[bool, State]:
+        """The heartbeat on every shard; False if any of them had declared the worker dead."""
+        replies = await asyncio.gather(
+            *(shard.renew(self.worker, timeout_ms, about) for shard in self.shards)
+        )
+        return all(known for known, _ in replies), replies[0][1]
+
+    async def reclaim(self) -> Reclaimed:
+        """Queue again what dead workers held."""
+        parts = [await shard.reclaim() for shard in self.shards]
+        return Reclaimed(
+            max(part.workers for part in parts),
+            sum(part.queued for part in parts),
+            [lost for part in parts for lost in part.dead],
+        )
+
+    async def leave(self) -> None:
+        """Say goodbye on every shard."""
+        for shard in self.shards:
+            await shard.leave(self.worker)
+
+    async def widen_scope(self, names: Iterable[str]) -> None:
+        """Bring hosts or domains into scope, on every shard, before their seeds are pushed."""
+        wanted = list(names)
+        for shard in self.shards:
+            await self.client.sadd(keys.scope(self.crawl, shard.number), *wanted)
+
+    async def scope(self) -> set[str]:
+        """What is in scope, from the shard that is the last to learn of it."""
+        key = keys.scope(self.crawl, self.shards[-1].number)
+        return {name.decode() for name in await self.client.smembers(key)}
+
+    async def counts(self) -> dict[str, int]:
+        """The ledger of the whole crawl."""
+        total: dict[str, int] = {}
+        for shard in self.shards:
+            for name, value in (await shard.counts()).items():
+                total[name] = total.get(name, 0) + value
+        return total
+
+    async def finish(self) -> State:
+        """End the crawl if nothing is left anywhere; returns its state afterwards.
+
+        Shards are not counted at one instant, so they are counted twice: a URL can only
+        appear on one shard while another still holds its parent, and whatever moved in
+        between shows as a difference.
+        """
+        if len(self.shards) > 1:
+            before = await self.counts()
+            if before != await self.counts():
+                return "running"
+        done: list[Shard] = []
+        for shard in self.shards:
+            state = await shard.finish()
+            if state not in ("finished", "stopped"):
+                for early in done:
+                    await early.control("running", ["finished"])
+                return state
+            done.append(shard)
+        return state
+
+    async def control(self, wanted: State, allowed_from: Sequence[State]) -> State:
+        """Set the state on every shard; returns the first shard's afterwards."""
+        states = [await shard.control(wanted, allowed_from) for shard in self.shards]
+        return states[0]
+
+    async def drain(self, reason: str) -> None:
+        """Filter all that is still queued or delayed."""
+        for shard in self.shards:
+            while await shard.drain(reason):
+                await asyncio.sleep(0)
+
+    async def balance_pages(self) -> None:
+        """Move page budget from shards that cannot use it to one that could."""
+        if self.limits.pages == UNLIMITED or len(self.shards) == 1:
+            return
+        needy = [shard for shard in self.shards if await shard.wants_pages()]
+        for shard in self.shards:
+            if needy and shard is not needy[0]:
+                await shard.give_pages(needy[0])
+
+    async def expected_error(self) -> tuple[list[list[int]], float]:
+        """Items by shard and layer, and the false-positive rate to expect of them."""
+        items = [await shard.layer_items() for shard in self.shards]
+        geometry = self.shards[0].geometry
+        rates = [expected_error(geometry, layers) for layers in items]
+        return items, sum(rates) / len(rates)
+
+
+def _gravest(states: set[State]) -> State:
+    """The state to obey when shards differ for a moment; a limit counts only if all are at it."""
+    for state in ("finished", "stopped", "stopping", "paused"):
+        if state in states:
+            return state
+    return "running"

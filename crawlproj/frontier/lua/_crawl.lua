@@ -1,0 +1,48 @@
+-- Included first by every operation on an open crawl: names the keys, reads the
+-- clock and the crawl's own limits, and refuses to touch a crawl that is not the
+-- caller's. Reply when it refuses: an error that begins with WIPED or EPOCH.
+--
+-- KEYS, the same vector for every script, all of one shard (see keys.py):
+--   1 META     hash    epoch, state, limits, plan, and the running numbers below
+--   2 COUNTS   hash    the ledger: discovered, queued, …, filtered:<reason>
+--   3 HOSTS    hash    host -> msgpack {levels, out, cooling, pages, at}
+--   4 READY    zset    hosts that may be contacted now, best first
+--   5 WAITING  zset    hosts that may be contacted later, by when (ms)
+--   6 DELAYED  zset    msgpack {host, level, entry} to try again, by when (ms)
+--   7 WORKERS  zset    worker -> when it counts as dead unless it renews (ms)
+--   8 ABOUT    hash    worker -> JSON it tells about itself
+--   9 DEAD     hash    token -> msgpack {host, level, entry, reason, at_ms}
+--  10 SEEDS    set     exact keys of the seeds
+--  11 AUDIT    set     exact keys of the sampled URLs
+--  12 SCOPE    set     hosts or domains that seeds brought into scope
+--  13 LAYERS   hash    items:<layer> -> URLs recorded there; open -> layers in use
+--  14 SEEN     prefix  + layer           -> bitmap, a Bloom filter
+--  15 QUEUE    prefix  + level:host      -> list of entries, first come first served
+--  16 LEASED   prefix  + worker          -> hash token -> msgpack {host, level, entry}
+--
+-- ARGV[1] is the epoch in which the caller works; the rest is the operation's.
+local META, COUNTS, HOSTS, READY, WAITING, DELAYED, WORKERS, ABOUT, DEAD, SEEDS, AUDIT, SCOPE,
+      LAYERS, SEEN, QUEUE, LEASED = unpack(KEYS)
+
+local CRAWL = redis.call('HMGET', META, 'epoch', 'state', 'per_host', 'pages_per_host',
+                         'pages', 'deadline_ms', 'delay_ms', 'max_attempts', 'skew_ms')
+if not CRAWL[1] then return redis.error_reply('WIPED no crawl is open here') end
+if CRAWL[1] ~= ARGV[1] then return redis.error_reply('EPOCH another crawl has begun') end
+
+local STATE = CRAWL[2]
+local PER_HOST, PAGES_PER_HOST = tonumber(CRAWL[3]), tonumber(CRAWL[4])
+local PAGES, DEADLINE_MS, DELAY_MS = tonumber(CRAWL[5]), tonumber(CRAWL[6]), tonumber(CRAWL[7])
+local MAX_ATTEMPTS = tonumber(CRAWL[8])
+
+-- The only clock there is. skew_ms moves it for tests; nothing else sets it.
+local TIME = redis.call('TIME')
+local NOW = TIME[1] * 1000 + math.floor(TIME[2] / 1000) + tonumber(CRAWL[9] or 0)
+
+local moved = {}
+local function count(name, by) moved[name] = (moved[name] or 0) + by end
+
+local function save_counts()
+  for name, by in pairs(moved) do
+    if by ~= 0 then redis.call('HINCRBY', COUNTS, name, by) end
+  end
+end

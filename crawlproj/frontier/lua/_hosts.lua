@@ -1,0 +1,114 @@
+-- Included by operations that move URLs: a host's queue and its place in line.
+-- A host is loaded once a script, changed in memory, and put back by save_hosts().
+local hosts = {}
+
+local function load_host(name)
+  local host = hosts[name]
+  if not host then
+    local packed = redis.call('HGET', HOSTS, name)
+    host = packed and cmsgpack.unpack(packed) or {levels = {}, out = 0, cooling = {}, pages = 0}
+    hosts[name] = host
+  end
+  return host
+end
+
+-- Levels are kept ascending, so that the best is the last. `first` puts an entry
+-- that was out before back in front of those that have never been.
+local function enqueue(name, level, entry, first)
+  local levels = load_host(name).levels
+  redis.call(first and 'LPUSH' or 'RPUSH', QUEUE .. level .. ':' .. name, entry)
+  local i = #levels
+  while i > 0 and levels[i] > level do i = i - 1 end
+  if levels[i] ~= level then table.insert(levels, i + 1, level) end
+  count('queued', 1)
+end
+
+-- Up to `most` entries of the host's best level: their level, and a list.
+local function dequeue(name, most)
+  local levels = load_host(name).levels
+  local level = levels[#levels]
+  local key = QUEUE .. level .. ':' .. name
+  local entries = redis.call('LPOP', key, most) or {}
+  if #entries < most or redis.call('EXISTS', key) == 0 then table.remove(levels) end
+  count('queued', -#entries)
+  return level, entries
+end
+
+local function drop_queue(name, host, reason)
+  for _, level in ipairs(host.levels) do
+    local key = QUEUE .. level .. ':' .. name
+    local dropped = redis.call('LLEN', key)
+    redis.call('UNLINK', key)
+    count('queued', -dropped)
+    count('filtered:' .. reason, dropped)
+  end
+  host.levels = {}
+end
+
+-- How many more requests may go to the host this instant: its connections less
+-- those out and those still pausing, and what is left of its page budget.
+local function free_slots(host)
+  local free = PER_HOST - host.out - #host.cooling
+  if PAGES_PER_HOST > 0 then free = math.min(free, PAGES_PER_HOST - host.pages - host.out) end
+  return free
+end
+
+-- Best level first, then whoever has waited longest: a turn number in the low 35 bits.
+local function ready_score(host)
+  local turn = redis.call('HINCRBY', META, 'turns', 1)
+  return (1000 - host.levels[#host.levels]) * 100 * 2 ^ 35 + turn
+end
+
+local function move(name, host, where, score)
+  if host.at and host.at ~= where then
+    redis.call('ZREM', host.at == 'ready' and READY or WAITING, name)
+  end
+  if where then redis.call('ZADD', where == 'ready' and READY or WAITING, score, name) end
+  host.at = where
+end
+
+-- Puts a host where it belongs after anything about it has changed.
+local function place(name, host)
+  local cooling = {}
+  for _, due in ipairs(host.cooling) do
+    if due > NOW then cooling[#cooling + 1] = due end
+  end
+  host.cooling = cooling
+  if PAGES_PER_HOST > 0 and host.pages >= PAGES_PER_HOST then
+    drop_queue(name, host, 'host_limit')
+  end
+  local best = host.levels[#host.levels]
+  if best and free_slots(host) > 0 then
+    if host.at ~= 'ready' or host.best ~= best then move(name, host, 'ready', ready_score(host)) end
+  elseif best and #cooling > 0 then
+    move(name, host, 'waiting', math.min(unpack(cooling)))
+  else
+    move(name, host, nil)
+  end
+  host.best = best
+end
+
+local function save_hosts()
+  for name, host in pairs(hosts) do
+    place(name, host)
+    redis.call('HSET', HOSTS, name, cmsgpack.pack(host))
+  end
+end
+
+-- A request to the host has ended `ago_ms` ago; that connection now rests.
+local function release_host(name, ago_ms, pause_ms)
+  local host = load_host(name)
+  host.out = host.out - 1
+  if pause_ms > 0 then table.insert(host.cooling, NOW - ago_ms + pause_ms) end
+  return host
+end
+
+-- An entry's first byte counts the attempts that have been made.
+local function attempts_of(entry) return entry:byte(1) end
+local function with_attempt(entry) return string.char(math.min(255, entry:byte(1) + 1)) .. entry:sub(2) end
+
+local function bury(token, name, level, entry, reason)
+  redis.call('HSET', DEAD, token, cmsgpack.pack({name, level, entry, reason, NOW}))
+  count('dead', 1)
+  count('dead:' .. reason, 1)
+end

@@ -1,0 +1,14 @@
+#!lua flags=allow-oom
+-- Sets the state that all workers obey: pause, resume, stop; or reopens a shard that
+-- was finished too early because another shard was not.
+--
+-- ARGV  2 state wanted: running, paused, stopping (stopped, if no worker is alive)
+--       3 states from which it may be reached, separated by spaces
+-- Reply the state afterwards
+--include _crawl.lua
+local alive = redis.call('ZCOUNT', WORKERS, NOW, '+inf')
+local wanted = ARGV[2]
+if wanted == 'stopping' and alive == 0 then wanted = 'stopped' end
+if not (' ' .. ARGV[3] .. ' '):find(' ' .. STATE .. ' ', 1, true) then return STATE end
+redis.call('HSET', META, 'state', wanted)
+return wanted

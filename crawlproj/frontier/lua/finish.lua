@@ -1,0 +1,18 @@
+#!lua flags=allow-oom
+-- Ends the crawl on this shard, if nothing is left to do here: 'running' becomes
+-- 'finished', 'stopping' becomes 'stopped' once no lease is out.
+--
+-- ARGV  2 epoch
+-- Reply the state afterwards
+--include _crawl.lua
+local left = redis.call('HMGET', COUNTS, 'queued', 'delayed', 'leased', 'discovered')
+local queued, delayed, leased = tonumber(left[1] or 0), tonumber(left[2] or 0), tonumber(left[3] or 0)
+if STATE == 'running' and queued + delayed + leased == 0 then
+  STATE = 'finished'
+elseif STATE == 'stopping' and leased == 0 then
+  STATE = 'stopped'
+else
+  return STATE
+end
+redis.call('HSET', META, 'state', STATE, 'finished_ms', NOW)
+return STATE

@@ -1,0 +1,65 @@
+#!lua flags=allow-oom
+-- Hands the best URLs of hosts that are due to one worker. They leave their queue
+-- only into the worker's leases; the host is checked out until each is settled.
+--
+-- ARGV  2 worker, 3 URLs wanted
+-- Reply {state, ms until a host or retry falls due (-1: none), size of the scope,
+--        msgpack list of {token, host, level, entry}}
+--       state is the crawl's, or 'limit' when its page budget is used up
+-- Error UNKNOWN: the worker counts as dead; it must renew first
+--include _crawl.lua
+--include _hosts.lua
+local DUE_AT_ONCE = 500
+local worker, want = ARGV[2], tonumber(ARGV[3])
+if not redis.call('ZSCORE', WORKERS, worker) then
+  return redis.error_reply('UNKNOWN the worker has been declared dead')
+end
+if STATE == 'running' and DEADLINE_MS > 0 and NOW >= DEADLINE_MS then
+  STATE = 'stopping'
+  redis.call('HSET', META, 'state', STATE)
+end
+if STATE ~= 'running' then return {STATE, -1, 0, cmsgpack.pack({})} end
+
+for _, packed in ipairs(redis.call('ZRANGE', DELAYED, '-inf', NOW, 'BYSCORE', 'LIMIT', 0, DUE_AT_ONCE)) do
+  local name, level, entry = unpack(cmsgpack.unpack(packed))
+  redis.call('ZREM', DELAYED, packed)
+  count('delayed', -1)
+  enqueue(name, level, entry, true)
+end
+for _, name in ipairs(redis.call('ZRANGE', WAITING, '-inf', NOW, 'BYSCORE', 'LIMIT', 0, DUE_AT_ONCE)) do
+  load_host(name)
+end
+for name, host in pairs(hosts) do place(name, host) end
+
+if PAGES >= 0 then
+  local taken = redis.call('HMGET', COUNTS, 'done', 'leased')
+  want = math.min(want, PAGES - tonumber(taken[1] or 0) - tonumber(taken[2] or 0))
+  if want <= 0 then STATE = 'limit' end
+end
+
+local token = tonumber(redis.call('HGET', META, 'tokens') or 0)
+local leases = {}
+while #leases < want do
+  local name = redis.call('ZRANGE', READY, 0, 0)[1]
+  if not name then break end
+  local host = load_host(name)
+  local level, entries = dequeue(name, math.min(want - #leases, free_slots(host)))
+  for _, entry in ipairs(entries) do
+    token = token + 1
+    redis.call('HSET', LEASED .. worker, token, cmsgpack.pack({name, level, entry}))
+    leases[#leases + 1] = {token, name, level, entry}
+  end
+  host.out = host.out + #entries
+  place(name, host)
+end
+count('leased', #leases)
+redis.call('HSET', META, 'tokens', token)
+save_hosts()
+save_counts()
+
+local next_ms = -1
+for _, key in ipairs({WAITING, DELAYED}) do
+  local first = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')
+  if first[2] and (next_ms < 0 or first[2] - NOW < next_ms) then next_ms = math.max(0, first[2] - NOW) end
+end
+return {STATE, next_ms, redis.call('SCARD', SCOPE), cmsgpack.pack(leases)}

@@ -1,0 +1,48 @@
+#!lua
+-- Opens the crawl on one shard: begins a new one, joins a running one, or resumes
+-- one that was interrupted or stopped.
+--
+-- KEYS  as in _crawl.lua
+-- ARGV  1 epoch to begin with, if a new crawl begins (or '' on shards other than
+--         the first, then 2 is obeyed)
+--       2 epoch that must be open here ('' on the first shard)
+--       3 run: an id shared by workers that were started together
+--       4 msgpack map of META fields for a new crawl (limits, plan, …)
+--       5 minutes*60000 for a new or resumed crawl, 0 for no deadline
+-- Reply {mode, epoch, state, plan}; mode is one of new, joined, resumed, finished
+local META, COUNTS, WORKERS = KEYS[1], KEYS[2], KEYS[7]
+local found = redis.call('HMGET', META, 'epoch', 'state', 'plan', 'runs', 'skew_ms')
+local epoch, state, plan, runs = found[1], found[2], found[3], found[4] or ''
+local run = ' ' .. ARGV[3]
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000) + tonumber(found[5] or 0)
+local deadline_ms = tonumber(ARGV[5]) > 0 and now + tonumber(ARGV[5]) or 0
+
+local function begin(new_epoch)
+  for i = 2, 13 do redis.call('UNLINK', KEYS[i]) end
+  for layer = 0, 63 do redis.call('UNLINK', KEYS[14] .. layer) end
+  redis.call('UNLINK', META)
+  for field, value in pairs(cmsgpack.unpack(ARGV[4])) do redis.call('HSET', META, field, value) end
+  redis.call('HSET', META, 'epoch', new_epoch, 'state', 'running', 'started_ms', now,
+             'deadline_ms', deadline_ms, 'runs', run)
+  redis.call('HSET', KEYS[13], 'open', 1, 'items:0', 0)
+  return {'new', new_epoch, 'running', redis.call('HGET', META, 'plan')}
+end
+
+if ARGV[2] ~= '' then
+  if epoch ~= ARGV[2] then return begin(ARGV[2]) end
+elseif not epoch then
+  return begin(ARGV[1])
+elseif state == 'finished' then
+  if not runs:find(run, 1, true) then return begin(ARGV[1]) end
+  return {'finished', epoch, state, plan}
+end
+
+if not runs:find(run, 1, true) then redis.call('HSET', META, 'runs', runs .. run) end
+local alive = redis.call('ZCOUNT', WORKERS, now, '+inf') > 0
+if state == 'stopped' or (state == 'stopping' and not alive) then
+  redis.call('HSET', META, 'state', 'running', 'deadline_ms', deadline_ms)
+  return {'resumed', epoch, 'running', plan}
+end
+local begun = tonumber(redis.call('HGET', COUNTS, 'discovered') or 0) > 0
+return {(alive or not begun) and 'joined' or 'resumed', epoch, state, plan}

@@ -1,0 +1,77 @@
+#!lua
+-- Takes in URLs: each is checked against the seen filter, queued at its host, and
+-- only then marked seen. Refused as a whole when Redis is out of memory.
+--
+-- ARGV  2 worker, 3 sequence number of this push by that worker: a push that is
+--         sent again after its reply was lost changes nothing
+--       4 layers the caller knows; 5 capacity of the last of them
+--       6 msgpack list of {kind, host, level, entry, bits by layer, key, sampled}:
+--         kind 0 link, 1 seed, 2 unfiltered, 3 filtered before it came here (its
+--         entry is the reason); bits are offsets into the layer's bitmap; key is
+--         exact, and sampled is 1 for the share of URLs that is audited
+--       7 links that the caller recognised as seen by itself
+-- Reply {layers open, msgpack list of 1 = new, 0 = seen before} or, when more
+--       layers are open than the caller knows, {layers open}: nothing was done
+--include _crawl.lua
+--include _hosts.lua
+if STATE == 'finished' then return redis.error_reply('FINISHED the crawl has finished') end
+local known = tonumber(ARGV[4])
+local open = tonumber(redis.call('HGET', LAYERS, 'open'))
+if open ~= known then return {open} end
+local pushes = 'push:' .. ARGV[2]
+if tonumber(redis.call('HGET', META, pushes) or 0) >= tonumber(ARGV[3]) then
+  return {open, cmsgpack.pack({})}
+end
+
+local function seen_by_filter(bits)
+  for layer = known, 1, -1 do
+    local all = true
+    for _, offset in ipairs(bits[layer]) do
+      if redis.call('GETBIT', SEEN .. (layer - 1), offset) == 0 then all = false; break end
+    end
+    if all then return true end
+  end
+  return false
+end
+
+local function seen(kind, bits, key, sampled)
+  if kind == 1 then return redis.call('SISMEMBER', SEEDS, key) == 1 end
+  if kind == 2 then return false end
+  local hit = seen_by_filter(bits)
+  if sampled == 0 then return hit end
+  local truly = redis.call('SISMEMBER', AUDIT, key) == 1
+  if not truly then count('audit_new', 1) end
+  if hit and not truly then count('audit_false', 1) end
+  return truly
+end
+
+local new_items = 0
+local function mark(kind, bits, key, sampled)
+  if kind == 2 then return end
+  for _, offset in ipairs(bits[known]) do redis.call('SETBIT', SEEN .. (known - 1), offset, 1) end
+  if kind == 1 then redis.call('SADD', SEEDS, key) end
+  if sampled == 1 then redis.call('SADD', AUDIT, key) end
+  new_items = new_items + 1
+end
+
+local news = {}
+for i, item in ipairs(cmsgpack.unpack(ARGV[6])) do
+  local kind, name, level, entry, bits, key, sampled = unpack(item, 1, 7)
+  if seen(kind, bits, key, sampled) then
+    news[i] = 0
+    count('duplicates', 1)
+  else
+    if kind == 3 then count('filtered:' .. entry, 1) else enqueue(name, level, entry, false) end
+    mark(kind, bits, key, sampled)
+    news[i] = 1
+    count('discovered', 1)
+  end
+end
+count('duplicates', tonumber(ARGV[7]))
+save_hosts()
+save_counts()
+redis.call('HSET', META, pushes, ARGV[3])
+if redis.call('HINCRBY', LAYERS, 'items:' .. (known - 1), new_items) >= tonumber(ARGV[5]) then
+  open = redis.call('HINCRBY', LAYERS, 'open', 1)
+end
+return {open, cmsgpack.pack(news)}

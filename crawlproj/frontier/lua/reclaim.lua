@@ -1,0 +1,45 @@
+#!lua flags=allow-oom
+-- Takes back what dead workers held. A URL that has been lost as often as allowed
+-- goes to the dead letters: it may be what kills them. From the second loss on, the
+-- URLs that were lost together come back one by one, so that such a URL does not
+-- take the same neighbours with it each time.
+--
+-- ARGV  2 workers to bury at most
+-- Reply {workers buried, URLs queued again, msgpack list of {host, level, entry}
+--        that went to the dead letters}
+--include _crawl.lua
+--include _hosts.lua
+local APART_MS = 1000
+local lost = redis.call('ZRANGE', WORKERS, '-inf', NOW, 'BYSCORE', 'LIMIT', 0, tonumber(ARGV[2]))
+local queued, dead = 0, {}
+
+local function take_back(token, packed, nth)
+  local name, level, entry = unpack(cmsgpack.unpack(packed))
+  local again = with_attempt(entry)
+  release_host(name, 0, DELAY_MS)
+  count('leased', -1)
+  if attempts_of(again) >= MAX_ATTEMPTS then
+    bury(token, name, level, again, 'worker_lost')
+    dead[#dead + 1] = {name, level, again}
+  elseif attempts_of(again) == 1 then
+    enqueue(name, level, again, true)
+    queued = queued + 1
+  else
+    redis.call('ZADD', DELAYED, NOW + nth * APART_MS, cmsgpack.pack({name, level, again}))
+    count('delayed', 1)
+    queued = queued + 1
+  end
+end
+
+for _, worker in ipairs(lost) do
+  local held = redis.call('HGETALL', LEASED .. worker)
+  for i = 1, #held, 2 do take_back(held[i], held[i + 1], (i - 1) / 2) end
+  redis.call('DEL', LEASED .. worker)
+  redis.call('ZREM', WORKERS, worker)
+  redis.call('HDEL', ABOUT, worker)
+  redis.call('HDEL', META, 'push:' .. worker)
+end
+count('reclaimed', queued + #dead)
+save_hosts()
+save_counts()
+return {#lost, queued, cmsgpack.pack(dead)}

@@ -1,0 +1,10 @@
+#!lua flags=allow-oom
+-- A worker's heartbeat: renews all that it holds, at once.
+--
+-- ARGV  2 worker, 3 ms until it counts as dead unless it renews again
+--       4 JSON it tells about itself
+-- Reply {1 if it was known until now, 0 if it is new or had been declared dead; state}
+--include _crawl.lua
+local added = redis.call('ZADD', WORKERS, NOW + tonumber(ARGV[3]), ARGV[2])
+redis.call('HSET', ABOUT, ARGV[2], ARGV[4])
+return {1 - added, STATE}

@@ -1,0 +1,51 @@
+#!lua flags=allow-oom
+-- Ends leases. Only the current holder can: a lease that was reclaimed is no longer
+-- there, and its former holder's verdict changes nothing.
+--
+-- ARGV  2 worker
+--       3 msgpack list of {token, verdict, ms since the request ended, pause in ms,
+--         reason, entry, delay in ms, HTTP status or 0, bytes}; verdict is one of
+--         done      the page is fetched, its links are here, its row is on disk
+--         filtered  for `reason`
+--         dead      for `reason`; kept among the dead letters
+--         retry     queue `entry` (or the old one) again after `delay`
+--         return    was not fetched: back to the front of its queue
+-- Reply {settled, msgpack list of tokens that were no longer held}
+--include _crawl.lua
+--include _hosts.lua
+local held = LEASED .. ARGV[2]
+local settled, late = 0, {}
+
+for _, item in ipairs(cmsgpack.unpack(ARGV[3])) do
+  local token, verdict, ago_ms, pause_ms, reason, entry, delay_ms, status, size = unpack(item, 1, 9)
+  local packed = redis.call('HGET', held, token)
+  if not packed then
+    late[#late + 1] = token
+  else
+    local name, level, leased_entry = unpack(cmsgpack.unpack(packed))
+    local host = release_host(name, ago_ms, pause_ms)
+    if verdict == 'done' then
+      host.pages = host.pages + 1
+      count('done', 1)
+    elseif verdict == 'filtered' then
+      count('filtered:' .. reason, 1)
+    elseif verdict == 'dead' then
+      bury(token, name, level, with_attempt(leased_entry), reason)
+    elseif verdict == 'retry' then
+      local again = with_attempt(entry or leased_entry)
+      redis.call('ZADD', DELAYED, NOW + delay_ms, cmsgpack.pack({name, level, again}))
+      count('delayed', 1)
+    elseif verdict == 'return' then
+      enqueue(name, level, leased_entry, true)
+    end
+    if status > 0 then count('status:' .. status, 1) end
+    count('bytes', size)
+    redis.call('HDEL', held, token)
+    count('leased', -1)
+    settled = settled + 1
+  end
+end
+count('late', #late)
+save_hosts()
+save_counts()
+return {settled, cmsgpack.pack(late)}

@@ -1,0 +1,39 @@
+"""What the scripts refuse, as exceptions. Each names the one thing that can be done about it."""
+
+from __future__ import annotations
+
+from crawlproj.errors import CrawlError
+
+
+class CrawlWiped(CrawlError):
+    """The crawl's state has vanished from Redis: flushed, or lost with an unsaved server."""
+
+    def __init__(self, _: str = "") -> None:
+        super().__init__(
+            "the crawl's state is gone from Redis (FLUSHALL, or a restart without persistence): "
+            "nothing can be said about its URLs; start it again from its seeds"
+        )
+
+
+class CrawlReplaced(CrawlError):
+    """A new crawl of the same name has begun, so this one had finished."""
+
+    def __init__(self, _: str = "") -> None:
+        super().__init__("a new crawl of this name has begun; start this worker again to join it")
+
+
+class CrawlFinished(CrawlError):
+    """The crawl finished before what was pushed arrived."""
+
+    def __init__(self, _: str = "") -> None:
+        super().__init__("the crawl has finished; start it again to begin a new one")
+
+
+class WorkerDeclaredDead(CrawlError):
+    """The worker was silent for too long: what it held has been given to others."""
+
+    def __init__(self, _: str = "") -> None:
+        super().__init__(
+            "this worker was silent for longer than FRONTIER_LEASE_TIMEOUT and counted as dead; "
+            "it goes on with new work"
+        )

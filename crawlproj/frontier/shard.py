@@ -1,0 +1,281 @@
+"""One shard of the frontier: a typed method for each script, and nothing else.
+
+Callers never see keys or arguments. A shard knows the crawl's epoch from `open()` on and
+works in no other.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, field
+from enum import IntEnum
+from typing import Any, Literal, NamedTuple
+
+from redis.exceptions import ResponseError
+
+from crawlproj import keys
+from crawlproj.frontier.bloom import Geometry, Offsets, Replica
+from crawlproj.frontier.refusals import (
+    CrawlFinished,
+    CrawlReplaced,
+    CrawlWiped,
+    WorkerDeclaredDead,
+)
+from crawlproj.frontier.scripts import script
+from crawlproj.frontier.wire import pack, unpack
+
+State = Literal["running", "paused", "stopping", "stopped", "finished", "limit"]
+Verdict = Literal["done", "filtered", "dead", "retry", "return"]
+
+_REFUSALS: dict[str, type[Exception]] = {
+    "WIPED": CrawlWiped,
+    "EPOCH": CrawlReplaced,
+    "FINISHED": CrawlFinished,
+    "UNKNOWN": WorkerDeclaredDead,
+}
+
+
+class Kind(IntEnum):
+    """How a pushed URL meets the seen filter (lua/push.lua)."""
+
+    LINK = 0
+    SEED = 1
+    UNFILTERED = 2
+    FILTERED = 3
+
+
+class Push(NamedTuple):
+    """A URL on its way in. For `Kind.FILTERED` the entry is the reason."""
+
+    kind: Kind
+    host: str
+    level: int
+    entry: bytes
+    key: str
+
+
+class Lease(NamedTuple):
+    """A URL that this worker holds."""
+
+    shard: int
+    token: int
+    host: str
+    level: int
+    entry: bytes
+
+
+@dataclass(slots=True)
+class Settlement:
+    """How a lease ends; `ended_ago_ms` and `pause_ms` say when its host may be asked again,
+    status and size are summed up for the reports."""
+
+    token: int
+    verdict: Verdict
+    ended_ago_ms: int = 0
+    pause_ms: int = 0
+    reason: str = ""
+    entry: bytes | None = None
+    delay_ms: int = 0
+    status: int = 0
+    size: int = 0
+
+
+class Opened(NamedTuple):
+    mode: Literal["new", "joined", "resumed", "finished"]
+    epoch: str
+    state: State
+    plan: dict[str, Any]
+
+
+class Batch(NamedTuple):
+    """What a lease call brought."""
+
+    state: State
+    next_due_ms: int
+    scope_size: int
+    leases: list[Lease]
+
+
+class Reclaimed(NamedTuple):
+    workers: int
+    queued: int
+    dead: list[tuple[str, int, bytes]]
+
+
+@dataclass
+class Shard:
+    """The scripts of one shard, bound to a client and, once opened, to an epoch."""
+
+    client: Any
+    crawl: str
+    number: int
+    geometry: Geometry
+    audit_one_in: int = 1024
+    epoch: str = ""
+    replica: Replica = field(init=False)
+    pushes: int = 0
+    calls: int = 0
+
+    def __post_init__(self) -> None:
+        self.keys = keys.vector(self.crawl, self.number)
+        self.replica = Replica(self.geometry)
+
+    async def open(
+        self, new_epoch: str, *, follow: str, run: str, fields: dict[str, Any], lasts_ms: int
+    ) -> Opened:
+        """Begin, join or resume the crawl; `follow` names the epoch that another shard is in."""
+        args = [new_epoch, follow, run, pack(fields), lasts_ms]
+        mode, epoch, state, plan = await self._run("open", args)
+        self.epoch = epoch.decode()
+        return Opened(mode.decode(), self.epoch, state.decode(), json.loads(plan or b"{}"))
+
+    async def push(self, worker: str, batch: Sequence[Push], seen_locally: int = 0) -> list[bool]:
+        """Queue what is new; tells which were. Repeated after a lost reply, it changes nothing."""
+        number = self.pushes + 1
+        while True:
+            layers = self.replica.layers
+            offsets = [self._offsets(item) for item in batch]
+            items = [
+                (
+                    item.kind,
+                    item.host,
+                    item.level,
+                    item.entry,
+                    bits,
+                    item.key,
+                    self.sampled(item.key),
+                )
+                for item, bits in zip(batch, offsets, strict=True)
+            ]
+            args = [worker, number, len(layers), layers[-1].capacity, pack(items)]
+            open_layers, *reply = await self._call("push", [*args, seen_locally])
+            self.replica.grow(open_layers)
+            if reply:
+                break
+        self.pushes = number
+        for bits in offsets:
+            if bits:
+                self.replica.add(bits)
+        news = unpack(reply[0])
+        return [bool(new) for new in news] or [False] * len(batch)
+
+    async def lease(self, worker: str, wanted: int) -> Batch:
+        """Take up to so many URLs of hosts that are due."""
+        state, next_ms, scope, packed = await self._call("lease", [worker, wanted])
+        leases = [
+            Lease(self.number, token, host.decode(), level, entry)
+            for token, host, level, entry in unpack(packed)
+        ]
+        return Batch(state.decode(), next_ms, scope, leases)
+
+    async def held(self, worker: str) -> list[Lease]:
+        """All that a worker holds here: what it asks after a reply to `lease` was lost."""
+        found = await self.client.hgetall(keys.leased_prefix(self.crawl, self.number) + worker)
+        leases = []
+        for token, packed in found.items():
+            host, level, entry = unpack(packed)
+            leases.append(Lease(self.number, int(token), host.decode(), level, entry))
+        return leases
+
+    async def settle(self, worker: str, batch: Sequence[Settlement]) -> list[int]:
+        """End leases; returns the tokens that were no longer this worker's."""
+        items = pack([astuple(settlement) for settlement in batch])
+        _, late = await self._call("settle", [worker, items])
+        return list(unpack(late))
+
+    async def renew(
+        self, worker: str, timeout_ms: int, about: dict[str, Any]
+    ) -> tuple[bool, State]:
+        """The heartbeat; False says that the worker was not known (any more)."""
+        known, state = await self._call("renew", [worker, timeout_ms, json.dumps(about)])
+        return bool(known), state.decode()
+
+    async def reclaim(self, most: int = 10) -> Reclaimed:
+        """Queue again what dead workers held."""
+        workers, queued, packed = await self._call("reclaim", [most])
+        dead = [(host.decode(), level, entry) for host, level, entry in unpack(packed)]
+        return Reclaimed(workers, queued, dead)
+
+    async def leave(self, worker: str) -> bool:
+        """Say goodbye; False if something is still held and will be reclaimed."""
+        return bool(await self._call("leave", [worker]))
+
+    async def finish(self) -> State:
+        """End the crawl here if nothing is left to do; returns the state afterwards."""
+        state: State = (await self._call("finish", [])).decode()
+        return state
+
+    async def control(self, wanted: State, allowed_from: Sequence[State]) -> State:
+        """Set the state that all workers obey; returns the state afterwards."""
+        state: State = (await self._call("control", [wanted, " ".join(allowed_from)])).decode()
+        return state
+
+    async def drain(self, reason: str, most_hosts: int = 1000) -> int:
+        """Filter what is queued, some hosts a call; returns how many URLs are left."""
+        return int(await self._call("drain", [most_hosts, reason]))
+
+    async def wants_pages(self) -> bool:
+        """True if URLs wait here for which the shard's page budget has no room."""
+        pages = int((await self.meta())["pages"])
+        counts = await self.counts()
+        waiting = counts.get("queued", 0) + counts.get("delayed", 0)
+        return waiting > 0 and counts.get("done", 0) + counts.get("leased", 0) >= pages
+
+    async def give_pages(self, other: Shard) -> None:
+        """Hand the page budget that is not needed here to another shard."""
+        offer = await self._call("give", [other.number, secrets.token_hex(8)])
+        if offer:
+            offer_id, number, pages = offer
+            taker = Shard(self.client, self.crawl, int(number), self.geometry, epoch=self.epoch)
+            await taker._call("take", [self.number, offer_id, pages])
+            await self._call("given", [offer_id])
+
+    async def counts(self) -> dict[str, int]:
+        """The ledger, as it stands."""
+        found = await self.client.hgetall(keys.counts(self.crawl, self.number))
+        return {name.decode(): int(value) for name, value in found.items()}
+
+    async def meta(self) -> dict[str, str]:
+        """Epoch, state, limits and plan; empty when no crawl is here."""
+        found = await self.client.hgetall(keys.meta(self.crawl, self.number))
+        return {name.decode(): value.decode() for name, value in found.items()}
+
+    async def layer_items(self) -> list[int]:
+        """URLs recorded in each open layer of the seen filter."""
+        found = await self.client.hgetall(keys.layers(self.crawl, self.number))
+        layers = int(found.get(b"open", 1))
+        return [int(found.get(f"items:{layer}".encode(), 0)) for layer in range(layers)]
+
+    async def warm(self, chunk_bytes: int = 1 << 20) -> None:
+        """Fill a fresh replica from the shared bitmaps, in pieces that block nobody for long."""
+        self.replica = Replica(self.geometry)
+        for layer in range(len(await self.layer_items())):
+            self.replica.grow(layer + 1)
+            key = keys.seen_prefix(self.crawl, self.number) + str(layer)
+            raw = bytearray()
+            while piece := await self.client.getrange(key, len(raw), len(raw) + chunk_bytes - 1):
+                raw += piece
+            self.replica.load(layer, bytes(raw))
+
+    def sampled(self, key: str) -> int:
+        """1 for the share of URLs that is also kept exactly, to audit the filter."""
+        first: int = next(iter(self.replica.layers[0].make_hashes(key)))
+        return int(first % self.audit_one_in == 0)
+
+    def _offsets(self, item: Push) -> Offsets:
+        return [] if item.kind == Kind.UNFILTERED else self.replica.offsets(item.key)
+
+    async def _call(self, name: str, args: list[Any]) -> Any:
+        return await self._run(name, [self.epoch, *args])
+
+    async def _run(self, name: str, args: list[Any]) -> Any:
+        self.calls += 1
+        try:
+            return await script(name)(self.client, self.keys, args)
+        except ResponseError as error:
+            code, _, text = str(error).partition(" ")
+            if code in _REFUSALS:
+                raise _REFUSALS[code](text) from None
+            raise

@@ -1,0 +1,17 @@
+"""msgpack as Redis's Lua speaks it: text and bytes are one type, and bytes come back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgpack
+
+
+def pack(value: Any) -> bytes:
+    """For a script. Its msgpack library has no type of its own for bytes."""
+    return bytes(msgpack.packb(value, use_bin_type=False))
+
+
+def unpack(packed: bytes) -> Any:
+    """From a script: every string is bytes. An empty Lua table is an empty list."""
+    return msgpack.unpackb(packed, raw=True, strict_map_key=False) or []

@@ -1,0 +1,99 @@
+"""How a worker comes into a crawl: its name, what it would begin the crawl with, where seeds come.
+
+A crawl that exists keeps the plan it was begun with; whoever joins goes by that, so `scrapy crawl
+site` on the second machine needs no arguments.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import socket
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from scrapy_redis.spiders import RedisMixin
+
+from crawlproj import keys
+from crawlproj.config import Config
+from crawlproj.frontier.frontier import UNLIMITED, Frontier, Limits
+from crawlproj.intake import LIST, SET, SORTED_SET, SeedList
+
+if TYPE_CHECKING:
+    from scrapy import Spider
+    from scrapy.settings import BaseSettings
+
+logger = logging.getLogger(__name__)
+
+PLANNED = ("scope", "allow", "deny", "depth", "strategy", "stay")
+"""What belongs to the crawl and not to a worker, beside its limits."""
+
+_GREETINGS = {
+    "new": "Beginning the crawl %r (epoch %s)",
+    "joined": "Joining the crawl %r (epoch %s), which is running",
+    "resumed": "Resuming the crawl %r (epoch %s), which was interrupted",
+    "finished": "The crawl %r (epoch %s), which this run belongs to, has finished",
+}
+
+
+def worker_name() -> str:
+    """A name that no other worker has, now or later."""
+    return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
+
+
+def name_worker(settings: BaseSettings) -> None:
+    """Settle this worker's name before its files are named after it."""
+    if not settings.get("CRAWL_WORKER_ID"):
+        settings.set("CRAWL_WORKER_ID", worker_name(), priority="cmdline")
+
+
+def limits_of(config: Config) -> Limits:
+    """What this worker would begin a crawl with."""
+    return Limits(
+        per_host=config.per_host or 1,
+        delay_ms=round((config.delay_s or 0) * 1000),
+        pages=UNLIMITED if config.pages is None else config.pages,
+        pages_per_host=config.pages_per_host or 0,
+        lasts_ms=round((config.minutes or 0) * 60_000),
+        max_attempts=config.max_attempts,
+        shards=config.shards,
+        seen_capacity=config.seen_capacity,
+        seen_error_rate=config.seen_error_rate,
+    )
+
+
+async def join(frontier: Frontier, config: Config) -> Config:
+    """Begin, join or resume the crawl; returns the worker's settings with the crawl's plan."""
+    own = {name: getattr(config, name) for name in PLANNED}
+    run = config.run_id or secrets.token_hex(8)
+    opened = await frontier.open(limits_of(config), {"rules": own}, run)
+    logger.info(_GREETINGS[opened.mode], frontier.crawl, opened.epoch)
+    planned: dict[str, Any] = opened.plan["rules"]
+    for name in ("allow", "deny"):
+        planned[name] = tuple(planned[name])
+    differing = [name for name in PLANNED if planned[name] != own[name]]
+    if differing:
+        logger.warning(
+            "The crawl was begun with another %s; its own is kept (scrapy purge %s --yes begins "
+            "anew)",
+            ", ".join(f"{name} ({planned[name]})" for name in differing),
+            frontier.crawl,
+        )
+    return replace(config, **planned)
+
+
+def seed_list(client: Any, settings: BaseSettings, spider: Spider) -> SeedList:
+    """Where users push seeds, as scrapy-redis's settings and spiders name it."""
+    named = getattr(spider, "redis_key", None) or settings.get("REDIS_START_URLS_KEY")
+    key = named % {"name": spider.name} if named else keys.start_urls(spider.name)
+    if settings.getbool("REDIS_START_URLS_AS_SET"):
+        return SeedList(client, key, SET)
+    if settings.getbool("REDIS_START_URLS_AS_ZSET"):
+        return SeedList(client, key, SORTED_SET)
+    return SeedList(client, key, LIST)
+
+
+def waits_for_ever(spider: Spider) -> bool:
+    """True for a scrapy-redis spider that was not given a time after which to close."""
+    return isinstance(spider, RedisMixin) and not getattr(spider, "max_idle_time", 0)

@@ -1,0 +1,114 @@
+"""Every Redis key of a crawl, one function each.
+
+All keys of a shard carry the shard's hash tag, so that on a Redis Cluster they share one
+slot and one script can touch them all. The seeds list is the one key that users write to;
+it has its own slot.
+"""
+
+from __future__ import annotations
+
+
+def tag(crawl: str, shard: int) -> str:
+    """The hash tag that keeps a shard's keys in one slot."""
+    return f"{{{crawl}:{shard}}}"
+
+
+def start_urls(crawl: str) -> str:
+    """List of seeds that users push: plain URLs or JSON."""
+    return f"{crawl}:start_urls"
+
+
+def rejected(start_urls_key: str) -> str:
+    """List of seeds that could not be used, each with its reason."""
+    return f"{start_urls_key}:rejected"
+
+
+def meta(crawl: str, shard: int) -> str:
+    """Hash: epoch, state, limits, plan, running numbers."""
+    return f"{tag(crawl, shard)}:meta"
+
+
+def counts(crawl: str, shard: int) -> str:
+    """Hash: the ledger."""
+    return f"{tag(crawl, shard)}:counts"
+
+
+def hosts(crawl: str, shard: int) -> str:
+    """Hash: host -> its levels, what is out, what is pausing, its pages."""
+    return f"{tag(crawl, shard)}:hosts"
+
+
+def ready(crawl: str, shard: int) -> str:
+    """Sorted set: hosts that may be contacted now."""
+    return f"{tag(crawl, shard)}:ready"
+
+
+def waiting(crawl: str, shard: int) -> str:
+    """Sorted set: hosts that may be contacted later."""
+    return f"{tag(crawl, shard)}:waiting"
+
+
+def delayed(crawl: str, shard: int) -> str:
+    """Sorted set: URLs to try again later."""
+    return f"{tag(crawl, shard)}:delayed"
+
+
+def workers(crawl: str, shard: int) -> str:
+    """Sorted set: worker -> when it counts as dead."""
+    return f"{tag(crawl, shard)}:workers"
+
+
+def about(crawl: str, shard: int) -> str:
+    """Hash: worker -> what it tells about itself."""
+    return f"{tag(crawl, shard)}:about"
+
+
+def dead(crawl: str, shard: int) -> str:
+    """Hash: the dead letters."""
+    return f"{tag(crawl, shard)}:dead"
+
+
+def seeds(crawl: str, shard: int) -> str:
+    """Set: the seeds, exactly."""
+    return f"{tag(crawl, shard)}:seeds"
+
+
+def audit(crawl: str, shard: int) -> str:
+    """Set: the sampled URLs, exactly."""
+    return f"{tag(crawl, shard)}:audit"
+
+
+def scope(crawl: str, shard: int) -> str:
+    """Set: hosts or domains that the seeds brought into scope."""
+    return f"{tag(crawl, shard)}:scope"
+
+
+def layers(crawl: str, shard: int) -> str:
+    """Hash: how full each layer of the seen filter is."""
+    return f"{tag(crawl, shard)}:layers"
+
+
+def seen_prefix(crawl: str, shard: int) -> str:
+    """+ layer number: bitmap, one layer of the seen filter."""
+    return f"{tag(crawl, shard)}:seen:"
+
+
+def queue_prefix(crawl: str, shard: int) -> str:
+    """+ level:host: list, a host's URLs of one priority level."""
+    return f"{tag(crawl, shard)}:queue:"
+
+
+def leased_prefix(crawl: str, shard: int) -> str:
+    """+ worker: hash, what a worker holds."""
+    return f"{tag(crawl, shard)}:leased:"
+
+
+_VECTOR = (
+    *(meta, counts, hosts, ready, waiting, delayed, workers, about, dead, seeds, audit, scope),
+    *(layers, seen_prefix, queue_prefix, leased_prefix),
+)
+
+
+def vector(crawl: str, shard: int) -> list[str]:
+    """The keys that every script is given, in the order that lua/_crawl.lua names them."""
+    return [key(crawl, shard) for key in _VECTOR]

@@ -1,0 +1,88 @@
+"""Notes on what becomes of each leased request, taken while Scrapy works on it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from scrapy import Request, signals
+
+from crawlproj.outcomes import Held
+from crawlproj.records import LEASE
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+    from twisted.python.failure import Failure
+
+    from crawlproj.engine import EngineWatch
+    from crawlproj.frontier.shard import Lease
+
+REDIRECTED = 302
+"""Noted for a redirect that Scrapy's own middleware has followed: its status is not told."""
+
+
+class Notes:
+    """The leases that the engine works on, and what is known of each so far."""
+
+    def __init__(self, on_end: Callable[[Held], None]) -> None:
+        self._held: dict[tuple[int, int], Held] = {}
+        self._on_end = on_end
+
+    def listen(self, crawler: Crawler, watch: EngineWatch) -> None:
+        """Hear of everything that can happen to a request."""
+        watch.on_end(self._ended)
+        watch.on_download_error(self._failed)
+        connect = crawler.signals.connect
+        connect(self._received, signals.response_received)
+        connect(self._downloaded, signals.request_left_downloader)
+        connect(self._callback_failed, signals.spider_error)
+        connect(self._callback_failed, signals.item_error)
+
+    def begin(self, request: Request, lease: Lease) -> None:
+        """The engine gets this request now."""
+        request.meta[LEASE] = (lease.shard, lease.token)
+        self._held[lease.shard, lease.token] = Held(lease)
+
+    def of(self, request: Request | None) -> Held | None:
+        """The notes on a request that is leased."""
+        return self._held.get(request.meta.get(LEASE, ())) if request is not None else None
+
+    def is_sent_back(self, request: Request) -> bool:
+        """True for a leased request that a middleware wants tried again. One that it sends
+        elsewhere has been redirected, which is noted."""
+        held = self.of(request)
+        if held is None:
+            return False
+        url = held.about.url
+        if request.url == url and request.dont_filter:
+            return True
+        if (request.meta.get("redirect_urls") or [None])[-1] == url:
+            held.status = REDIRECTED
+        return False
+
+    def send_back(self, request: Request, entry: bytes) -> None:
+        """Try a leased request again later, as this entry."""
+        if held := self.of(request):
+            held.retry_entry = entry
+
+    def _received(self, response: Response, request: Request) -> None:
+        if held := self.of(request):
+            held.status, held.size = response.status, len(response.body)
+
+    def _downloaded(self, request: Request) -> None:
+        if held := self.of(request):
+            held.downloaded_at = time.monotonic()
+
+    def _failed(self, request: Request, error: Exception) -> None:
+        if held := self.of(request):
+            held.error = error
+
+    def _callback_failed(self, failure: Failure, response: Any) -> None:
+        if held := self.of(getattr(response, "request", None)):
+            held.callback_error = type(failure.value).__name__
+
+    def _ended(self, request: Request) -> None:
+        if held := self._held.pop(request.meta.get(LEASE, ()), None):
+            self._on_end(held)

@@ -1,0 +1,113 @@
+"""What became of a leased request, and what the frontier is told about it.
+
+Notes are taken while Scrapy works on the request; when it has ended they add up to one verdict.
+Knows Scrapy's exceptions, not Redis.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from scrapy.exceptions import IgnoreRequest
+
+from crawlproj.frontier.shard import Lease, Settlement
+from crawlproj.items import PERMANENT, TRANSIENT
+from crawlproj.records import Glance, glance
+
+TRANSIENT_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504, 522, 524})
+_IGNORED = {"Forbidden by robots": "robots", "Filtered offsite": "offsite"}
+_FAILURES = {
+    "CannotResolveHostError": "dns",
+    "DownloadTimeoutError": "timeout",
+    "DownloadConnectionRefusedError": "connection",
+    "DownloadCancelledError": "size",
+    "ResponseDataLossError": "truncated",
+    "UnsupportedURLSchemeError": "scheme",
+}
+
+
+@dataclass(slots=True)
+class Held:
+    """A lease in the engine's hands, and the notes taken on it."""
+
+    lease: Lease
+    started_at: float = field(default_factory=time.monotonic)
+    downloaded_at: float | None = None
+    status: int = 0
+    size: int = 0
+    error: Exception | None = None
+    callback_error: str = ""
+    bad_record: bool = False
+    retry_entry: bytes | None = None
+
+    @property
+    def about(self) -> Glance:
+        """URL, depth, referer and attempts, as reports show them."""
+        return glance(self.lease.host, self.lease.entry)
+
+    @property
+    def attempts(self) -> int:
+        """Times it has been tried, this one included."""
+        return self.lease.entry[0] + 1
+
+    @property
+    def kind(self) -> str:
+        """Whether trying again later might help."""
+        passing = self.status in TRANSIENT_STATUSES or (
+            not self.status and not self.callback_error and not self.bad_record
+        )
+        return TRANSIENT if passing else PERMANENT
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long to wait and how often to try."""
+
+    pause_ms: int
+    retry_delay_ms: int
+    max_attempts: int
+
+    def settlement(self, held: Held) -> Settlement:
+        """The verdict on a request that has ended."""
+        settlement = self._verdict(held)
+        settlement.status, settlement.size = held.status, held.size
+        if held.downloaded_at is not None:
+            settlement.ended_ago_ms = int((time.monotonic() - held.downloaded_at) * 1000)
+            settlement.pause_ms = self.pause_ms
+        return settlement
+
+    def _verdict(self, held: Held) -> Settlement:
+        token = held.lease.token
+        if held.retry_entry is not None and held.attempts < self.max_attempts:
+            delay_ms = self.retry_delay_ms * 2 ** (held.attempts - 1)
+            return Settlement(token, "retry", entry=held.retry_entry, delay_ms=delay_ms)
+        reason = failure_reason(held)
+        if reason:
+            return Settlement(token, "dead", reason=reason)
+        if held.status:
+            return Settlement(token, "done")
+        return Settlement(token, "filtered", reason=ignored_reason(held.error))
+
+
+def failure_reason(held: Held) -> str:
+    """Why a request failed, as a short word that can be counted; '' if it did not."""
+    if held.bad_record:
+        return "bad_record"
+    if held.callback_error:
+        return f"callback_{held.callback_error}"
+    if held.status >= 400:
+        return f"http_{held.status}"
+    if held.error is not None and not isinstance(held.error, IgnoreRequest):
+        name = type(held.error).__name__
+        return _FAILURES.get(name, name)
+    return ""
+
+
+def ignored_reason(error: Exception | None) -> str:
+    """Why a middleware dropped a request."""
+    text = str(error or "")
+    for beginning, reason in _IGNORED.items():
+        if text.startswith(beginning):
+            return reason
+    return "ignored"

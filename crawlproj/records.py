@@ -1,0 +1,169 @@
+"""Request ⇄ what the frontier stores. Never pickle: what is in Redis is hostile input.
+
+An entry is one byte that counts attempts, one byte that names the format, and a msgpack list
+`[address, depth, referer, rest]` whose empty end is left out. The address is the path where the
+host is known from the queue it stands in, else the whole URL. A link is its address and depth;
+only a request that says more than GET carries the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgpack
+from scrapy import Request
+
+from crawlproj.errors import CrawlError
+from crawlproj.urls import UrlError, normalise
+
+if TYPE_CHECKING:
+    from scrapy import Spider
+
+FORMAT = 1
+LEASE = "frontier_lease"
+"""Key of `request.meta` under which a leased request knows its lease; never stored."""
+
+_PLAIN = (type(None), bool, int, float, str, bytes)
+_DEFAULTS = {"method": "GET", "encoding": "utf-8", "body": b"", "flags": [], "cookies": {}}
+_KEPT = ("callback", "errback", "method", "headers", "body", "cookies", "encoding", "flags")
+
+
+class RecordError(CrawlError):
+    """A request that cannot be stored, or an entry that cannot be read."""
+
+
+class Address(NamedTuple):
+    """Where a request belongs: the host whose queue it joins, and its key in the seen filter."""
+
+    host: str
+    key: str
+
+
+def encode_link(path: str, depth: int, referer: str = "", redirects: Sequence[str] = ()) -> bytes:
+    """The entry of a plain link, with the URLs that redirected to it, if any did."""
+    if redirects:
+        return _entry([path, depth, referer, {"meta": {"redirects": list(redirects)}}])
+    return _entry([path, depth, referer] if referer else [path, depth])
+
+
+def encode_request(request: Request, host: str, spider: Spider, max_bytes: int = 262_144) -> bytes:
+    """The entry of any request; raises RecordError if it holds what cannot be stored."""
+    try:
+        known: dict[str, Any] = request.to_dict(spider=spider)
+    except ValueError:
+        raise RecordError(
+            f"{request}: its callback and errback must be methods of the spider, by which the "
+            "worker that fetches it can find them again"
+        ) from None
+    rest = {
+        name: known[name] for name in _KEPT if known[name] and known[name] != _DEFAULTS.get(name)
+    }
+    meta = {name: value for name, value in request.meta.items() if name != LEASE}
+    depth, referer = meta.pop("depth", 0), meta.pop("referer", "")
+    for name, value in (("meta", meta), ("cb_kwargs", request.cb_kwargs)):
+        if value:
+            rest[name] = _storable(value, f"{name} of {request}")
+    if request.dont_filter:
+        rest["dont_filter"] = True
+    path = request.url.removeprefix(host)
+    entry = _entry(_trimmed([path if path.startswith("/") else request.url, depth, referer, rest]))
+    if len(entry) > max_bytes:
+        raise RecordError(
+            f"{request}: takes {len(entry)} bytes to store, more than FRONTIER_MAX_RECORD_BYTES="
+            f"{max_bytes}; keep large data out of meta and body"
+        )
+    return entry
+
+
+def decode(host: str, level: int, entry: bytes, spider: Spider) -> Request:
+    """The request that an entry stands for; raises RecordError if it cannot be read."""
+    try:
+        if entry[1] != FORMAT:
+            raise RecordError(f"a record of format {entry[1]}: this version reads {FORMAT}")
+        url, depth, referer, rest = _fields(entry, host)
+        meta = {**rest.pop("meta", {}), "depth": depth}
+        if referer:
+            meta["referer"] = referer
+        for name in ("callback", "errback"):
+            if name in rest:
+                rest[name] = _method(spider, rest[name])
+        return Request(url, meta=meta, priority=level, **rest)
+    except RecordError:
+        raise
+    except Exception as error:
+        raise RecordError(
+            f"a record that cannot be read: {type(error).__name__}: {error}"
+        ) from None
+
+
+class Glance(NamedTuple):
+    """What reports say about an entry, without building its request."""
+
+    url: str
+    depth: int
+    referer: str
+    attempts: int
+
+
+def glance(host: str, entry: bytes) -> Glance:
+    """The URL, depth, referer and attempts of an entry; of an unreadable one, its host."""
+    try:
+        url, depth, referer, _ = _fields(entry, host)
+        return Glance(url, depth, referer, entry[0])
+    except Exception:
+        return Glance(host, 0, "", entry[0] if entry else 0)
+
+
+def address(url: str) -> Address:
+    """The queue and the key of a GET; raises UrlError if the URL cannot be crawled."""
+    normal = normalise(url)
+    return Address(normal.host, str(normal))
+
+
+def seed_address(url: str) -> Address:
+    """The same for a seed: here a refusal is the user's to see."""
+    try:
+        return address(url)
+    except UrlError as error:
+        raise RecordError(str(error)) from None
+
+
+def _entry(record: list[Any]) -> bytes:
+    return bytes((0, FORMAT)) + bytes(msgpack.packb(record))
+
+
+def _trimmed(record: list[Any]) -> list[Any]:
+    while len(record) > 2 and not record[-1]:
+        record.pop()
+    return record
+
+
+def _fields(entry: bytes, host: str) -> tuple[str, int, str, dict[str, Any]]:
+    record = msgpack.unpackb(entry[2:], strict_map_key=False)
+    url, depth, referer, rest = (*record, "", {})[:4] if len(record) == 2 else (*record, {})[:4]
+    if not isinstance(url, str) or not isinstance(depth, int) or not isinstance(rest, dict):
+        raise RecordError("a record whose fields are not what they should be")
+    return (host + url if url.startswith("/") else url), depth, referer, rest
+
+
+def _storable(value: Any, where: str) -> Any:
+    if isinstance(value, _PLAIN):
+        return value
+    if isinstance(value, dict):
+        return {_storable(k, where): _storable(v, f"{k!r} in {where}") for k, v in value.items()}
+    if isinstance(value, list | tuple | set):
+        return [_storable(item, where) for item in value]
+    raise RecordError(
+        f"{where}: a {type(value).__name__} cannot be stored for another worker; use text, "
+        "numbers, lists and dicts"
+    )
+
+
+def _method(spider: Spider, name: Any) -> Any:
+    if not isinstance(name, str) or name.startswith("__"):
+        raise RecordError(f"a record that names no method: {name!r}")
+    method = getattr(spider, name, None)
+    if not callable(method):
+        raise RecordError(f"a record for a method that {spider.name!r} does not have: {name!r}")
+    return method

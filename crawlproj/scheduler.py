@@ -1,0 +1,270 @@
+"""Scrapy's three verbs → the frontier. No Redis command stands here.
+
+`enqueue_request` collects, `next_request` takes what has been leased ahead, and a request that
+has ended is settled; the exchange with Redis happens in the background, in worker.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from typing import TYPE_CHECKING, Any
+
+from redis.exceptions import RedisError
+from scrapy.exceptions import CloseSpider
+from scrapy.utils.defer import deferred_from_coro
+from scrapy_redis import scheduler as scrapy_redis_scheduler
+
+from crawlproj import connection, joining
+from crawlproj.config import Config
+from crawlproj.discovery import Discovery
+from crawlproj.dupefilter import SeenFilter
+from crawlproj.ending import Ending
+from crawlproj.engine import EngineWatch
+from crawlproj.errors import CrawlError
+from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.scoring import STRATEGIES, level
+from crawlproj.frontier.shard import Kind, Push, Settlement, State
+from crawlproj.intake import Intake, parse_seed
+from crawlproj.notes import Notes
+from crawlproj.outcomes import Held, Patience
+from crawlproj.records import RecordError, decode, encode_request
+from crawlproj.reports import Reports
+from crawlproj.rules import Rules
+from crawlproj.urls import UrlError, normalise
+from crawlproj.worker import Hooks, Worker
+
+if TYPE_CHECKING:
+    from scrapy import Request, Spider
+    from scrapy.crawler import Crawler
+    from twisted.internet.defer import Deferred
+
+logger = logging.getLogger(__name__)
+
+BACKLOG = 20_000
+"""URLs collected and not yet pushed at which no more pages are begun."""
+
+
+class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
+    """`SCHEDULER` of a project: scrapy-redis's settings, our frontier."""
+
+    df: SeenFilter
+    config: Config
+    frontier: Frontier
+    worker: Worker
+    discovery: Discovery
+    _intake: asyncio.Task[None] | None
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Scheduler:
+        resolved = connection.resolve(crawler.settings)
+        if resolved.notice:
+            logger.warning("%s", resolved.notice)
+        self: Scheduler = super().from_crawler(crawler)
+        self.config = Config.from_settings(crawler.settings)
+        self._crawler = crawler
+        self._resolved = resolved
+        self._watch = EngineWatch(crawler)
+        self._intake = None
+        return self
+
+    # What others may ask
+
+    @property
+    def is_open(self) -> bool:
+        """True once the crawl has been joined."""
+        return self._intake is not None
+
+    @property
+    def address(self) -> tuple[str, dict[str, Any]]:
+        """The URL and the parameters of the Redis in use."""
+        return self._resolved.url, self._resolved.params
+
+    def observer(self) -> Frontier:
+        """The frontier, to look at."""
+        return Frontier(self.frontier.client, self.frontier.crawl, self.frontier.worker)
+
+    # Opening and closing
+
+    def open(self, spider: Spider) -> Deferred[None]:
+        return deferred_from_coro(self._open(spider))
+
+    def close(self, reason: str) -> Deferred[None]:
+        return deferred_from_coro(self._close())
+
+    async def _open(self, spider: Spider) -> None:
+        self.spider = spider
+        try:
+            client = await connection.connect(self._resolved.url, self._resolved.params)
+            name = self.config.worker_id or joining.worker_name()
+            one_in = self.config.seen_audit_one_in
+            self.frontier = Frontier(client, spider.name, name, one_in)
+            self.config = await joining.join(self.frontier, self.config)
+        except CrawlError as error:
+            logger.error("%s", error)
+            raise CloseSpider("could not start") from None
+        self._build()
+        self._notes.listen(self._crawler, self._watch)
+        await self.worker.start()
+        self._intake = asyncio.create_task(self._take_in.run())
+
+    def _build(self) -> None:
+        """Put the worker's parts together, by the crawl's plan."""
+        config, spider, limits = self.config, self.spider, self.frontier.limits
+        self._rules = Rules(config.scope, config.allow, config.deny, config.depth)
+        self._patience = Patience(
+            limits.delay_ms, int(config.retry_delay_s * 1000), limits.max_attempts
+        )
+        self._reports = Reports(self._crawler, self._watch, self.frontier.worker, config.reports)
+        self.worker = Worker(
+            self.frontier,
+            self._hooks(),
+            prefetch=self._crawler.settings.getint("CONCURRENT_REQUESTS"),
+            lease_timeout_s=config.lease_timeout_s,
+        )
+        self._notes = Notes(self.worker.end)
+        self.discovery = Discovery(self.worker, self._rules, STRATEGIES[config.strategy])
+        self.df = SeenFilter.from_spider(spider)
+        self.df.attach(self.worker)
+        seeds = joining.seed_list(self.frontier.client, self._crawler.settings, spider)
+        self._ending = Ending(
+            self.frontier,
+            seeds,
+            stay=config.stay or joining.waits_for_ever(spider),
+            idle_s=max(self.idle_before_close, getattr(spider, "max_idle_time", 0)),
+        )
+        self._take_in = Intake(
+            seeds,
+            getattr(spider, "make_request_from_data", parse_seed),
+            self._seed_push,
+            self.worker.push_now,
+            lambda: self.worker.state in ("running", "paused", "limit"),
+        )
+
+    async def _close(self) -> None:
+        if self._intake is None:
+            return
+        self._intake.cancel()
+        await self.worker.close()
+        try:
+            if self.worker.state == "stopping":
+                await self.frontier.finish()
+        except (CrawlError, RedisError) as error:
+            logger.warning("The crawl could not be marked as stopped: %s", error)
+        finally:
+            await self.frontier.client.aclose()
+
+    # Scrapy's verbs
+
+    def enqueue_request(self, request: Request) -> bool:
+        try:
+            return self._enqueue(request)
+        except UrlError as error:
+            self._refuse(request, error.reason)
+        except RecordError as error:
+            logger.error("Not stored: %s", error)
+            self._refuse(request, "unstorable")
+        return False
+
+    def _enqueue(self, request: Request) -> bool:
+        found = self.df.address(request)
+        if self._notes.is_sent_back(request):
+            self._notes.send_back(request, self._encode(request, found.host))
+            return True
+        kind = _kind(request)
+        if kind == Kind.LINK and self.df.request_seen(request):
+            self.df.log(request, self.spider)
+            return False
+        entry = self._encode(request, found.host)
+        self.worker.push(Push(kind, found.host, level(request.priority), entry, found.key))
+        self.stats.inc_value("scheduler/enqueued/redis")
+        return True
+
+    def next_request(self) -> Request | None:
+        if self.worker.backlog > BACKLOG:
+            return None
+        while lease := self.worker.take():
+            try:
+                request = decode(lease.host, lease.level, lease.entry, self.spider)
+            except RecordError as error:
+                logger.error("Set aside: %s", error)
+                self.worker.end(Held(lease, bad_record=True))
+                continue
+            self._notes.begin(request, lease)
+            self.stats.inc_value("scheduler/dequeued/redis")
+            return request
+        return None
+
+    def has_pending_requests(self) -> bool:
+        """True until the crawl is over: then the spider is closed from here, with its reason."""
+        return True
+
+    def __len__(self) -> int:
+        return self.worker.backlog
+
+    def __bool__(self) -> bool:
+        """Not false for being empty, as its length would have it."""
+        return True
+
+    def _encode(self, request: Request, host: str) -> bytes:
+        return encode_request(request, host, self.spider, self.config.max_record_bytes)
+
+    def _refuse(self, request: Request, reason: str) -> None:
+        key = f"{reason} {request.url}"
+        self.worker.push(Push(Kind.FILTERED, "", 0, reason.encode(), key))
+
+    def _seed_push(self, request: Request) -> Push:
+        found = self.df.address(request)
+        kind = Kind.UNFILTERED if request.dont_filter else Kind.SEED
+        entry = self._encode(request, found.host)
+        return Push(kind, found.host, level(request.priority), entry, found.key)
+
+    # What the worker asks of its surroundings
+
+    def _hooks(self) -> Hooks:
+        return Hooks(
+            wake=self._watch.wake,
+            flush_rows=self._reports.flush_rows,
+            verdict=self._verdict,
+            on_state=self._obey,
+            on_fatal=self._give_up,
+            on_lost=self._reports.lost,
+            about=self._about,
+            scope_name=lambda url: self._rules.scope_name(normalise(url)),
+        )
+
+    async def _verdict(self, held: Held) -> tuple[int, Settlement]:
+        settlement = self._patience.settlement(held)
+        if settlement.verdict == "dead":
+            await self._reports.dead(held, settlement.reason)
+        return held.lease.shard, settlement
+
+    async def _obey(self, state: State) -> None:
+        if state in ("running", "limit"):
+            if not self.worker.is_idle:
+                self._ending.busy()
+                return
+            state = await self._ending.look(state)
+        if state == "stopping":
+            await self.worker.give_back()
+            if self.worker.is_idle:
+                self._watch.close("stopped")
+        elif state in ("finished", "stopped"):
+            self._watch.close(state)
+
+    def _give_up(self, error: Exception) -> None:
+        is_known = isinstance(error, CrawlError)
+        logger.error("This worker stops: %s", error, exc_info=None if is_known else error)
+        self._watch.close("failed")
+
+    def _about(self) -> dict[str, Any]:
+        pages = self.stats.get_value("response_received_count", 0)
+        return {"host": socket.gethostname(), "pid": os.getpid(), "pages": pages}
+
+
+def _kind(request: Request) -> Kind:
+    if request.meta.get("is_start_request"):
+        return Kind.SEED
+    return Kind.UNFILTERED if request.dont_filter else Kind.LINK

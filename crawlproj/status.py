@@ -1,0 +1,118 @@
+"""How a crawl stands, read from the frontier: for `scrapy status`, progress lines and summaries."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from crawlproj import keys, summary
+from crawlproj.frontier.frontier import UNSETTLED, Frontier
+from crawlproj.items import utc_timestamp
+
+LEDGER = ("discovered", *UNSETTLED, "done", "dead")
+_FILTERED, _DEAD, _STATUS = "filtered:", "dead:", "status:"
+
+
+async def read(frontier: Frontier) -> dict[str, Any]:
+    """The ledger, workers, hosts and the filter's health of the crawl that is there."""
+    meta = await frontier.attach()
+    if not meta:
+        return _nothing(frontier.crawl)
+    counts = await frontier.counts()
+    ledger = {name: counts.get(name, 0) for name in LEDGER}
+    filtered = _named(counts, _FILTERED)
+    settled = sum(ledger[name] for name in LEDGER[1:]) + sum(filtered.values())
+    state = meta["state"] if ledger["discovered"] else "empty"
+    return {
+        "crawl": frontier.crawl,
+        "epoch": meta["epoch"],
+        "state": state,
+        **ledger,
+        "filtered": filtered,
+        "duplicates": counts.get("duplicates", 0),
+        "balance": ledger["discovered"] - settled,
+        "hosts": await _host_count(frontier),
+        "workers": await _workers(frontier),
+        "seen": await _seen(frontier, counts),
+        "reclaimed": counts.get("reclaimed", 0),
+        "late": counts.get("late", 0),
+        "bytes": counts.get("bytes", 0),
+        "statuses": _named(counts, _STATUS),
+        "reasons": _named(counts, _DEAD),
+        "started_at": _time(meta.get("started_ms")),
+        "finished_at": _time(meta.get("finished_ms")) if state in ("finished", "stopped") else None,
+        "plan": json.loads(meta["plan"]),
+    }
+
+
+def sum_up(status: dict[str, Any]) -> dict[str, Any]:
+    """The summary of a crawl that stands so."""
+    return summary.build(
+        status,
+        started_at=status["started_at"],
+        finished_at=status["finished_at"] or utc_timestamp(),
+        bytes_fetched=status["bytes"],
+        statuses=status["statuses"],
+        workers=[worker["name"] for worker in status["workers"]],
+        reasons=status["reasons"],
+    )
+
+
+def _nothing(crawl: str) -> dict[str, Any]:
+    return {
+        "crawl": crawl,
+        "epoch": None,
+        "state": "empty",
+        **dict.fromkeys(LEDGER, 0),
+        "filtered": {},
+        "duplicates": 0,
+        "balance": 0,
+        "hosts": 0,
+        "workers": [],
+        "seen": {"capacity": 0, "items": 0, "expected_fp": 0.0, "measured_fp": None},
+    }
+
+
+def _named(counts: dict[str, int], prefix: str) -> dict[str, int]:
+    return {
+        name.removeprefix(prefix): value
+        for name, value in sorted(counts.items())
+        if name.startswith(prefix) and value
+    }
+
+
+async def _host_count(frontier: Frontier) -> int:
+    total = 0
+    for shard in frontier.shards:
+        total += await frontier.client.hlen(keys.hosts(frontier.crawl, shard.number))
+    return total
+
+
+async def _workers(frontier: Frontier) -> list[dict[str, Any]]:
+    crawl, client = frontier.crawl, frontier.client
+    told = await client.hgetall(keys.about(crawl, 0))
+    workers = []
+    for name, about in sorted(told.items()):
+        held = 0
+        for shard in frontier.shards:
+            held += await client.hlen(keys.leased_prefix(crawl, shard.number) + name.decode())
+        workers.append({"name": name.decode(), "leased": held, **json.loads(about)})
+    return workers
+
+
+async def _seen(frontier: Frontier, counts: dict[str, int]) -> dict[str, Any]:
+    items, expected = await frontier.expected_error()
+    audited = counts.get("audit_new", 0)
+    geometry = frontier.shards[0].geometry
+    capacity = sum(geometry.layer_capacity(n) for layers in items for n in range(len(layers)))
+    return {
+        "capacity": capacity,
+        "items": sum(sum(layers) for layers in items),
+        "expected_fp": expected,
+        "measured_fp": counts.get("audit_false", 0) / audited if audited else None,
+        "audited": audited,
+    }
+
+
+def _time(epoch_ms: str | None) -> str | None:
+    return utc_timestamp(int(epoch_ms) / 1000) if epoch_ms else None

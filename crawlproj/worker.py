@@ -1,0 +1,315 @@
+"""A worker's side of the frontier: what it has taken, what it owes, and the loops in between.
+
+Scrapy's engine is never made to wait for Redis. URLs are leased ahead into a buffer, new links
+and ended requests are collected, and three loops exchange them with the frontier: one leases,
+one pushes and settles (children before parents, rows before both), one keeps the heartbeat.
+When Redis is away they wait for it, and nothing that was collected is dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+from redis.exceptions import OutOfMemoryError
+
+from crawlproj.connection import OUTAGE
+from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.refusals import CrawlFinished, WorkerDeclaredDead
+from crawlproj.frontier.shard import Batch, Kind, Lease, Push, Settlement, State
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+AWAY: tuple[type[Exception], ...] = (*OUTAGE, OSError)
+"""Redis cannot answer now and may later: wait for it."""
+
+POLL_S = 0.5
+"""How long a worker with nothing to do sleeps at most: what other workers push shows then."""
+
+COALESCE_S = 0.03
+"""How long ended requests are collected while the engine still has work in hand."""
+
+
+@dataclass
+class Hooks:
+    """What a worker asks of its surroundings."""
+
+    wake: Callable[[], None]
+    flush_rows: Callable[[], None]
+    verdict: Callable[[Any], Awaitable[tuple[int, Settlement]]]
+    on_state: Callable[[State], Awaitable[None]]
+    on_fatal: Callable[[Exception], None]
+    on_lost: Callable[[list[tuple[str, int, bytes]]], Awaitable[None]]
+    about: Callable[[], dict[str, Any]]
+    scope_name: Callable[[str], str]
+
+
+class Worker:
+    """Buffers and loops; `take`, `push` and `end` never wait."""
+
+    def __init__(
+        self, frontier: Frontier, hooks: Hooks, *, prefetch: int, lease_timeout_s: float
+    ) -> None:
+        self.frontier = frontier
+        self.hooks = hooks
+        self.prefetch = prefetch
+        self.lease_timeout_s = lease_timeout_s
+        self.state: State = "running"
+        self.scope: set[str] = set()
+        self.held = 0
+        self.late = 0
+        self._buffer: deque[Lease] = deque()
+        self._pushes: list[Push] = []
+        self._seen_locally = 0
+        self._ended: list[Any] = []
+        self._known: set[tuple[int, int]] = set()
+        self._renewed_at = time.monotonic()
+        self._lease_wake = asyncio.Event()
+        self._flush_wake = asyncio.Event()
+        self._flushing = asyncio.Lock()
+        self._away_since: float | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+
+    # What the scheduler calls
+
+    async def start(self) -> None:
+        """Register, learn what has been seen, begin to lease."""
+        await self._insist(self._beat)
+        await self._insist(self.frontier.warm)
+        loops = (self._lease_loop, self._flush_loop, self._beat_loop)
+        self._tasks = [asyncio.create_task(self._guarded(loop)) for loop in loops]
+
+    def take(self) -> Lease | None:
+        """The next URL to fetch, if one is at hand and it is still certain that it is ours."""
+        if not self._buffer or not self.is_sure:
+            return None
+        if len(self._buffer) <= self.prefetch // 2:
+            self._lease_wake.set()
+        self.held += 1
+        return self._buffer.popleft()
+
+    @property
+    def is_sure(self) -> bool:
+        """False once others may count this worker as dead: it must not fetch any more."""
+        return time.monotonic() - self._renewed_at < self.lease_timeout_s
+
+    def seen(self, host: str, key: str) -> bool:
+        """True if the key is known to have been taken in; counted as a duplicate."""
+        if not self.frontier.seen(host, key):
+            return False
+        self._seen_locally += 1
+        return True
+
+    def push(self, item: Push) -> None:
+        """Collect a URL for the frontier."""
+        self._pushes.append(item)
+        self._flush_wake.set()
+
+    def end(self, ended: Any) -> None:
+        """Collect a request that has ended."""
+        self._ended.append(ended)
+        self._flush_wake.set()
+
+    @property
+    def backlog(self) -> int:
+        """URLs collected and not yet in the frontier."""
+        return len(self._pushes)
+
+    @property
+    def is_idle(self) -> bool:
+        """True if nothing is in hand, in progress or on its way."""
+        return not (self._buffer or self.held or self._pushes or self._ended)
+
+    async def flush(self) -> None:
+        """Push what was found, write what was scraped, settle what has ended: in this order."""
+        async with self._flushing:
+            pushes, self._pushes = self._pushes, []
+            ended, self._ended = self._ended, []
+            seen_locally, self._seen_locally = self._seen_locally, 0
+            await self._push(pushes, seen_locally)
+            if ended:
+                verdicts = [await self.hooks.verdict(one) for one in ended]
+                await self._write_rows()
+                await self._settle(verdicts)
+                self.held -= len(ended)
+
+    async def give_back(self) -> None:
+        """Return what was leased and not begun."""
+        leases, self._buffer = list(self._buffer), deque()
+        if leases:
+            await self._settle([(one.shard, Settlement(one.token, "return")) for one in leases])
+
+    async def push_now(self, pushes: list[Push]) -> None:
+        """Push seeds and return when the frontier has them."""
+        async with self._flushing:
+            await self._push(pushes, 0)
+        self._lease_wake.set()
+
+    async def close(self) -> None:
+        """Stop the loops, hand in everything, say goodbye; give up if Redis stays away."""
+        async with self._flushing:
+            for task in self._tasks:
+                task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        try:
+            await asyncio.wait_for(self._hand_in(), self.lease_timeout_s)
+        except TimeoutError:
+            logger.error("Redis stayed away; other workers will take over what this one held")
+
+    async def _hand_in(self) -> None:
+        await self.give_back()
+        await self.flush()
+        await self._insist(self.frontier.leave)
+
+    # The loops
+
+    async def _lease_loop(self) -> None:
+        pause_s = 0.02
+        while True:
+            wanted = self.prefetch - len(self._buffer)
+            if wanted < max(1, self.prefetch // 2) or not self.is_sure:
+                await self._sleep(self._lease_wake, POLL_S)
+                continue
+            batch = await self._insist(partial(self._lease, wanted))
+            await self._welcome(batch)
+            pause_s = 0.02 if batch.leases else min(POLL_S, pause_s * 2)
+            if len(batch.leases) < wanted:
+                due_s = batch.next_due_ms / 1000 if batch.next_due_ms >= 0 else POLL_S
+                await self._sleep(self._lease_wake, min(max(due_s, 0.001), pause_s))
+
+    async def _flush_loop(self) -> None:
+        while True:
+            await self._flush_wake.wait()
+            if self._buffer:
+                await asyncio.sleep(COALESCE_S)
+            self._flush_wake.clear()
+            await self.flush()
+            self._lease_wake.set()
+
+    async def _beat_loop(self) -> None:
+        while True:
+            await asyncio.sleep(self.lease_timeout_s / 4)
+            await self._insist(self._beat)
+            reclaimed = await self._insist(self.frontier.reclaim)
+            if reclaimed.workers:
+                logger.warning(
+                    "%d worker(s) fell silent; %d of their URLs are queued again",
+                    reclaimed.workers,
+                    reclaimed.queued,
+                )
+                await self.hooks.on_lost(reclaimed.dead)
+                self._lease_wake.set()
+
+    async def _guarded(self, loop: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await loop()
+        except Exception as error:
+            self.hooks.on_fatal(error)
+
+    # The exchanges
+
+    async def _lease(self, wanted: int) -> Batch:
+        try:
+            batch = await self.frontier.lease(wanted)
+        except WorkerDeclaredDead as error:
+            logger.warning("%s", error)
+            self._buffer.clear()
+            await self._beat()
+            batch = await self.frontier.lease(wanted)
+        self._adopt(batch.leases)
+        return batch
+
+    async def _welcome(self, batch: Batch) -> None:
+        if batch.scope_size > len(self.scope):
+            self.scope = await self._insist(self.frontier.scope)
+        self.state = batch.state
+        if batch.state != "running" or not batch.leases:
+            await self.hooks.on_state(batch.state)
+
+    async def _push(self, pushes: list[Push], seen_locally: int) -> None:
+        await self._widen_scope(pushes)
+        groups = self.frontier.by_shard(pushes)
+        if seen_locally and not groups:
+            groups = {0: []}
+        for number, items in groups.items():
+            shard, duplicates, seen_locally = self.frontier.shards[number], seen_locally, 0
+            try:
+                await self._insist(partial(shard.push, self.frontier.worker, items, duplicates))
+            except CrawlFinished:
+                logger.warning("%d URL(s) came after the crawl had finished", len(items))
+
+    async def _widen_scope(self, pushes: list[Push]) -> None:
+        """A seed's links are judged by what seeds brought into scope: that comes first."""
+        seeds = {self.hooks.scope_name(one.key) for one in pushes if one.kind == Kind.SEED}
+        new = seeds - self.scope
+        if new:
+            await self._insist(partial(self.frontier.widen_scope, new))
+            self.scope |= new
+
+    async def _write_rows(self) -> None:
+        while True:
+            try:
+                return self.hooks.flush_rows()
+            except OSError as error:
+                logger.error("Rows cannot be written (%s); waiting, nothing is settled", error)
+                await asyncio.sleep(2)
+
+    async def _settle(self, verdicts: list[tuple[int, Settlement]]) -> None:
+        self.late += await self._insist(lambda: self.frontier.settle(verdicts))
+        self._known.difference_update((shard, one.token) for shard, one in verdicts)
+
+    async def _beat(self) -> None:
+        asked_at = time.monotonic()
+        await self.frontier.renew(int(self.lease_timeout_s * 1000), self.hooks.about())
+        self._renewed_at = asked_at
+
+    async def _insist(self, operation: Callable[[], Awaitable[T]]) -> T:
+        """Do it, however long Redis is away. Each operation can be repeated without harm."""
+        wait_s = 0.1
+        while True:
+            try:
+                if self._away_since is not None:
+                    await self._come_back()
+                return await operation()
+            except OutOfMemoryError:
+                logger.warning("Redis is out of memory: new URLs wait; raise its maxmemory")
+            except AWAY as error:
+                self._be_away(error)
+            await asyncio.sleep(wait_s)
+            wait_s = min(wait_s * 2, 2.0)
+
+    def _be_away(self, error: Exception) -> None:
+        if self._away_since is None:
+            self._away_since = time.monotonic()
+            logger.warning("Redis does not answer (%s); waiting for it", error)
+
+    async def _come_back(self) -> None:
+        """After Redis was away: what this worker believed of it may not be so any more."""
+        await self.frontier.warm()
+        self._adopt(await self.frontier.held())
+        if self._away_since is not None:
+            away_s, self._away_since = time.monotonic() - self._away_since, None
+            logger.warning("Redis answers again after %.1f s", away_s)
+
+    def _adopt(self, leases: list[Lease]) -> None:
+        """Put leases into the buffer that are not in hand yet: a reply may have been lost."""
+        new = [one for one in leases if (one.shard, one.token) not in self._known]
+        self._known.update((one.shard, one.token) for one in new)
+        self._buffer.extend(new)
+        if new:
+            self.hooks.wake()
+
+    @staticmethod
+    async def _sleep(event: asyncio.Event, most_s: float) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(event.wait(), most_s)
+        event.clear()

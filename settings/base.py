@@ -1,0 +1,57 @@
+"""The default profile: one machine, embedded Redis, polite. The others hold only differences.
+
+Ours begin with CRAWL_, FRONTIER_, POLITENESS_ or SEEN_ and are listed, each with its default, in
+the README; a misspelt one stops the start. Everything else is Scrapy's or scrapy-redis's.
+"""
+
+from crawlproj.extensions.feeds import default_feeds
+
+BOT_NAME = "crawlproj"
+USER_AGENT = "crawlproj/0.1 (+https://example.com/bot)"
+SPIDER_MODULES = ["spiders"]
+NEWSPIDER_MODULE = "spiders"
+COMMANDS_MODULE = "crawlproj.commands"
+
+# The shared frontier
+SCHEDULER = "crawlproj.scheduler.Scheduler"
+DUPEFILTER_CLASS = "crawlproj.dupefilter.SeenFilter"
+FRONTIER_EMBEDDED = True
+
+# Politeness: the frontier keeps each host's pace for all workers, so Scrapy's own must not.
+ROBOTSTXT_OBEY = True
+POLITENESS_DELAY = 0.25
+POLITENESS_PER_HOST = 1
+DOWNLOAD_DELAY = 0
+CONCURRENT_REQUESTS = 32
+CONCURRENT_REQUESTS_PER_DOMAIN = 1000
+
+# Limits on what a server can do to us
+DOWNLOAD_TIMEOUT = 30
+DOWNLOAD_MAXSIZE = 10 * 1024 * 1024
+DOWNLOAD_WARNSIZE = 0
+COOKIES_ENABLED = False
+TELNETCONSOLE_ENABLED = False
+REMOTE_CONTROL_ENABLED = False
+
+# Items, in the order in which they pass
+ITEM_PIPELINES = {
+    "pipelines.validate.ValidatePipeline": 100,
+    "pipelines.text.TextPipeline": 200,
+    "pipelines.formulas.FormulasPipeline": 300,
+    "pipelines.stats.StatsPipeline": 400,
+}
+CONCURRENT_ITEMS = 1
+
+# Output
+CRAWL_REPORTS = True
+FEEDS = default_feeds("output")
+FEED_EXPORT_ENCODING = "utf-8"
+EXTENSIONS = {
+    "scrapy.extensions.feedexport.FeedExporter": None,
+    "crawlproj.extensions.feeds.FlushingFeedExporter": 0,
+    "crawlproj.extensions.progress.Progress": 100,
+    "scrapy.extensions.logstats.LogStats": None,
+    "scrapy.extensions.memusage.MemoryUsage": None,
+}
+LOG_LEVEL = "INFO"
+LOG_FORMATTER = "crawlproj.extensions.quiet.QuietLogFormatter"

@@ -1,0 +1,124 @@
+"""`scrapy crawl site`: follows the links of its seeds, and reports each page."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING, Any
+
+import scrapy
+from scrapy import Request
+from scrapy.http import Response, TextResponse
+
+from crawlproj import connection, links
+from crawlproj.config import arguments, refuse_unknown_arguments
+from crawlproj.discovery import Discovery
+from crawlproj.intake import parse_seed, read_seeds
+from crawlproj.items import PageItem, utc_timestamp
+from crawlproj.joining import name_worker
+from crawlproj.urls import Url, UrlError, normalise
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from scrapy.crawler import Crawler
+
+REDIRECTS = (301, 302, 303, 307, 308)
+MOST_REDIRECTS = 20
+
+
+class RedirectError(Exception):
+    """A redirect that leads nowhere: in a circle, too far, or to no URL at all."""
+
+
+class SiteSpider(scrapy.Spider):
+    """Every argument has a setting of the same meaning; see crawlproj/config.py."""
+
+    name = "site"
+    custom_settings = {
+        # A redirect is a page with one link: it goes through the frontier like any other.
+        "REDIRECT_ENABLED": False,
+        "HTTPERROR_ALLOWED_CODES": list(REDIRECTS),
+    }
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
+        refuse_unknown_arguments(kwargs)
+        for name, setting in arguments().items():
+            if name in kwargs:
+                crawler.settings.set(setting, kwargs[name], priority="cmdline")
+        name_worker(crawler.settings)
+        connection.resolve(crawler.settings)
+        return super().from_crawler(crawler, *args)
+
+    async def start(self) -> AsyncIterator[Request]:
+        for seed in read_seeds(self.settings.get("CRAWL_SEEDS") or ""):
+            yield Request(str(normalise(seed)), dont_filter=True)
+
+    def make_request_from_data(self, data: bytes) -> Request:
+        """A seed from `site:start_urls`."""
+        request = parse_seed(data)
+        return request.replace(url=str(normalise(request.url)))
+
+    def parse(self, response: Response) -> Iterator[PageItem]:
+        if response.status in REDIRECTS:
+            yield self._page(response, redirect_to=self._redirect(response))
+        elif isinstance(response, TextResponse) and _is_html(response):
+            page = links.extract(response.body, response.encoding)
+            found = self._follow(response, page)
+            yield self._page(response, title=page.title, links=found)
+        else:
+            yield self._page(response)
+
+    def _discovery(self) -> Discovery:
+        discovery: Discovery = self.crawler.engine.scheduler.discovery  # type: ignore[union-attr]
+        return discovery
+
+    def _follow(self, response: Response, page: links.Page) -> int:
+        base = normalise(response.url)
+        if page.base:
+            base = _based(page.base, base)
+        depth = response.meta["depth"] + 1
+        return self._discovery().follow(page.links, base, depth, response.url)
+
+    def _redirect(self, response: Response) -> str:
+        location = (response.headers.get("Location") or b"").decode("latin-1")
+        passed = [*response.meta.get("redirects", ()), response.url]
+        try:
+            target = normalise(location, normalise(response.url))
+        except UrlError as error:
+            raise RedirectError(f"to {location[:200]!r}: {error}") from None
+        if str(target) in passed or len(passed) > MOST_REDIRECTS:
+            raise RedirectError(f"in a circle or too far: {' → '.join(passed[-3:])} → {target}")
+        return self._discovery().redirect(target, response.meta["depth"], response.url, passed)
+
+    def _page(self, response: Response, **columns: Any) -> PageItem:
+        request = response.request
+        assert request is not None
+        content_type = response.headers.get("Content-Type", b"") or b""
+        return PageItem(
+            url=response.url,
+            status=response.status,
+            depth=response.meta["depth"],
+            priority=request.priority,
+            content_type=content_type.decode("latin-1").partition(";")[0].strip().lower(),
+            size=len(response.body),
+            content_hash=hashlib.sha256(response.body).hexdigest(),
+            fetched_at=utc_timestamp(),
+            elapsed_ms=round(response.meta.get("download_latency", 0) * 1000),
+            referer=response.meta.get("referer", ""),
+            worker=self._discovery().worker_name,
+            **columns,
+        )
+
+
+def _is_html(response: Response) -> bool:
+    content_type = (response.headers.get("Content-Type") or b"").lower()
+    return not content_type or b"html" in content_type
+
+
+def _based(href: str, page: Url) -> Url:
+    try:
+        return normalise(href, page)
+    except UrlError:
+        return page

@@ -1,0 +1,321 @@
+"""Feeds of real Scrapy processes: what is on disk after a flush, after a kill, on a full disk."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crawlproj import merging
+from crawlproj.items import FAILURE_COLUMNS, PAGE_COLUMNS, STATS_COLUMNS
+
+ROOT = Path(__file__).parents[2]
+
+SETTINGS = """
+from crawlproj.extensions.feeds import default_feeds
+from pipelines import ITEM_PIPELINES
+
+SPIDER_MODULES = ["project"]
+FEEDS = default_feeds("output")
+EXTENSIONS = {
+    "scrapy.extensions.feedexport.FeedExporter": None,
+    "crawlproj.extensions.feeds.FlushingFeedExporter": 0,
+}
+CRAWL_WORKER_ID = "host/1:a"
+TELNETCONSOLE_ENABLED = False
+REMOTE_CONTROL_ENABLED = False
+"""
+
+SPIDER = """
+import asyncio, os, resource
+from pathlib import Path
+import scrapy
+from crawlproj.extensions.feeds import FlushingFeedExporter
+from crawlproj.items import FailureItem, PageItem, StatsItem, utc_timestamp
+
+HOSTILE = ["=1+1", 'a "quote", a comma', "line\\u2028separator", "half \\ud83d", "two\\nlines"]
+
+def page(number, **more):
+    return PageItem(url=f"http://a.test/{number}", status=200, fetched_at=utc_timestamp(number),
+                    worker="w", **more)
+
+class Site(scrapy.Spider):
+    name = "site"
+    exported = 0
+
+    @classmethod
+    def from_crawler(cls, crawler, *args, **kwargs):
+        spider = super().from_crawler(crawler, *args, **kwargs)
+        crawler.signals.connect(spider.count, scrapy.signals.item_scraped)
+        return spider
+
+    def count(self, item):
+        self.exported += 1
+
+    async def start(self):
+        async for item in getattr(self, self.scene)():
+            before = self.exported
+            yield item
+            while self.exported == before:
+                await asyncio.sleep(0)
+
+    def flush(self):
+        self.crawler.get_extension(FlushingFeedExporter).flush()
+
+    async def one_of_each(self):
+        yield page(1)
+        yield FailureItem(url="http://a.test/x", kind="permanent", reason="dns",
+                          failed_at=utc_timestamp(2), worker="w")
+        yield StatsItem(at=utc_timestamp(3), worker="w")
+        yield {"own": "item"}
+
+    async def hostile_titles(self):
+        for number, title in enumerate(HOSTILE):
+            yield page(number, title=title)
+        yield {"own": ["half \\ud83d", "two\\nlines"]}
+
+    async def many(self):
+        for number in range(int(self.pages)):
+            yield page(number)
+            self.flush()
+
+    async def held(self):
+        yield page(1)
+        yield page(2, title="two, 2")
+        self.flush()
+        yield page(3)
+        print("flushed", flush=True)
+        await asyncio.sleep(600)
+
+    async def full_disk(self):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
+        for number in range(100):
+            yield page(number)
+        self.flush_or_say()
+        yield page(100)
+        self.flush_or_say()
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+        self.flush_or_say()
+        print(Path("output/site/pages-host_1_a-0001.csv").read_bytes().count(b"http"), flush=True)
+
+    async def no_place(self):
+        Path("output").write_text("a file where the folder should be")
+        yield page(1)
+        self.flush_or_say()
+        os.unlink("output")
+        self.flush_or_say()
+
+    async def full_while_closing(self):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
+        for number in range(4):
+            yield page(number)
+        await asyncio.sleep(0)
+        self.flush_or_say()
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+        self.flush_or_say()
+
+    def flush_or_say(self):
+        try:
+            self.flush()
+            print("flushed", flush=True)
+        except OSError as error:
+            print(type(error).__name__, flush=True)
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = project_settings\n")
+    (tmp_path / "project_settings.py").write_text(SETTINGS)
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "__init__.py").write_text("")
+    (tmp_path / "project" / "site.py").write_text(SPIDER)
+    return tmp_path
+
+
+def command(scene: str, *more: str) -> list[str]:
+    return [sys.executable, "-m", "scrapy", "crawl", "site", "-a", f"scene={scene}", *more]
+
+
+def environment(project: Path) -> dict[str, str]:
+    return os.environ | {"PYTHONPATH": f"{project}{os.pathsep}{ROOT}", "PYTHONWARNINGS": "default"}
+
+
+def run(project: Path, scene: str, *more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(scene, *more),
+        cwd=project,
+        env=environment(project),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def crawl(project: Path, scene: str, *more: str) -> str:
+    """Run a crawl that ends well, and return what its spider said."""
+    done = run(project, scene, *more)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr, done.stderr
+    assert "DeprecationWarning" not in done.stderr, done.stderr
+    return done.stdout
+
+
+@contextmanager
+def crawling(project: Path, scene: str) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(
+        command(scene, "--nolog"),
+        cwd=project,
+        env=environment(project),
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def output(project: Path) -> Path:
+    return project / "output" / "site"
+
+
+def files(project: Path) -> list[str]:
+    return sorted(path.name for path in output(project).iterdir())
+
+
+def rows(path: Path) -> list[list[str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.reader(file, strict=True))
+
+
+def json_rows(path: Path) -> list[Any]:
+    return [json.loads(line) for line in path.read_bytes().split(b"\n")[:-1]]
+
+
+def urls(rows: list[list[str]]) -> list[str]:
+    return [row[0].removeprefix("http://a.test/") for row in rows]
+
+
+def test_each_kind_has_its_own_file_with_its_columns_even_beside_o(project: Path) -> None:
+    crawl(project, "one_of_each", "-O", "pages.json", "-O", "raw-%(worker)s.jsonl")
+    assert files(project) == [
+        "failures-host_1_a-0001.csv",
+        "pages-host_1_a-0001.csv",
+        "pages-host_1_a-0001.jsonl",
+        "stats-host_1_a-0001.csv",
+    ]
+    for kind, columns in (
+        ("pages", PAGE_COLUMNS),
+        ("failures", FAILURE_COLUMNS),
+        ("stats", STATS_COLUMNS),
+    ):
+        header, _only = rows(output(project) / f"{kind}-host_1_a-0001.csv")
+        assert tuple(header) == columns
+    assert tuple(json_rows(output(project) / "pages-host_1_a-0001.jsonl")[0]) == PAGE_COLUMNS
+    ordered = json.loads((project / "pages.json").read_text("utf-8"))
+    assert [item.get("url") or item.get("own") for item in ordered] == ["http://a.test/1", "item"]
+
+
+def test_a_feed_with_an_unknown_name_in_its_uri_stops_the_start(project: Path) -> None:
+    done = run(project, "one_of_each", "-O", "pages-%(wrker)s.json")
+    assert "The feed 'pages-%(wrker)s.json' cannot be named: KeyError('wrker')" in done.stderr
+    assert done.returncode != 0
+    assert not output(project).exists()
+
+
+def test_hostile_text_keeps_its_row_in_every_format(project: Path) -> None:
+    crawl(project, "hostile_titles", "-O", "all.json")
+    written = [
+        "'=1+1",
+        'a "quote", a comma',
+        "line\u2028separator",
+        "half \ufffd",
+        "two lines",
+    ]
+    _header, *pages = rows(output(project) / "pages-host_1_a-0001.csv")
+    assert [page[2] for page in pages] == written
+    in_json = json_rows(output(project) / "pages-host_1_a-0001.jsonl")
+    assert [page["title"] for page in in_json] == written
+    own = json.loads((project / "all.json").read_text("utf-8"))[-1]
+    assert own == {"own": ["half \ufffd", "two\nlines"]}
+
+
+def test_a_feed_that_cannot_take_a_row_keeps_it_from_no_other(project: Path) -> None:
+    more = ("-O", "narrow.csv", "-s", "FEED_EXPORT_ENCODING=latin-1", "-s", "ITEM_PIPELINES={}")
+    done = run(project, "hostile_titles", *more)
+    assert "'crawl/feeds/rows_refused'" in done.stderr
+    in_csv = rows(output(project) / "pages-host_1_a-0001.csv")[1:]
+    assert "line\u2028separator" in [row[2] for row in in_csv]
+    assert "two\nlines" in [row[2] for row in in_csv]
+    assert b"separator" not in (project / "narrow.csv").read_bytes()
+
+
+def test_flushed_rows_are_on_disk_whole_when_the_worker_is_killed(project: Path) -> None:
+    with crawling(project, "held") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "flushed\n"
+        process.kill()
+        process.wait()
+    _header, *pages = rows(output(project) / "pages-host_1_a-0001.csv")
+    assert urls(pages) == ["1", "2"]
+    assert len(json_rows(output(project) / "pages-host_1_a-0001.jsonl")) == 2
+
+
+def test_files_rotate_by_size_and_a_later_run_begins_a_new_one(project: Path) -> None:
+    limit_mb = str(250 / 1024 / 1024)
+    crawl(project, "many", "-a", "pages=12", "-s", f"CRAWL_FEED_ROTATE_MB={limit_mb}")
+    first_run = [name for name in files(project) if name.endswith(".csv")]
+    assert len(first_run) > 2
+    parts = [rows(output(project) / name) for name in first_run]
+    assert all(tuple(part[0]) == PAGE_COLUMNS and len(part) > 2 for part in parts)
+    assert urls([row for part in parts for row in part[1:]]) == [str(n) for n in range(12)]
+
+    crawl(project, "many", "-a", "pages=1")
+    second_run = [name for name in files(project) if name.endswith(".csv")]
+    assert second_run == [*first_run, f"pages-host_1_a-{len(first_run) + 1:04}.csv"]
+    report = merging.merge(output(project), output(project)).kinds[0]
+    assert (report.rows, report.duplicates, report.torn) == (12, 1, 0)
+
+
+def test_files_rotate_by_time(project: Path) -> None:
+    crawl(project, "many", "-a", "pages=3", "-s", "CRAWL_FEED_ROTATE_MINUTES=1e-9")
+    parts = [name for name in files(project) if name.endswith(".jsonl")]
+    assert parts == [f"pages-host_1_a-{number:04}.jsonl" for number in (1, 2, 3)]
+
+
+def test_a_feed_without_a_batch_number_never_rotates(project: Path) -> None:
+    crawl(project, "many", "-a", "pages=3", "-O", "a.csv", "-s", "CRAWL_FEED_ROTATE_MINUTES=1e-9")
+    assert urls(rows(project / "a.csv")[1:]) == ["0", "1", "2"]
+
+
+def test_a_full_disk_is_raised_by_flush_and_costs_no_row(project: Path) -> None:
+    said = crawl(project, "full_disk").split()
+    assert said == ["OSError", "OSError", "flushed", "101"]
+    _header, *pages = rows(output(project) / "pages-host_1_a-0001.csv")
+    assert urls(pages) == [str(number) for number in range(101)]
+
+
+def test_a_place_that_cannot_be_written_is_raised_by_flush_and_costs_no_row(
+    project: Path,
+) -> None:
+    said = crawl(project, "no_place").split()
+    assert said == ["NotADirectoryError", "flushed"]
+    assert len(rows(output(project) / "pages-host_1_a-0001.csv")) == 2
+
+
+def test_a_batch_that_could_not_be_closed_is_written_by_a_later_flush(project: Path) -> None:
+    done = run(project, "full_while_closing", "-s", "FEED_EXPORT_BATCH_ITEM_COUNT=2")
+    assert done.stdout.split() == ["OSError", "flushed"]
+    names = ("pages-host_1_a-0001.csv", "pages-host_1_a-0002.csv")
+    parts = [rows(output(project) / name) for name in names]
+    assert [urls(part[1:]) for part in parts] == [["0", "1"], ["2", "3"]]

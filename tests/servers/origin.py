@@ -1,0 +1,214 @@
+"""A handmade origin for tests: each path answers exactly what the test says, well-formed or not.
+
+    routes = {
+        "/": Reply(body=b"<a href=/a>a</a>"),
+        "/a": Raw(b"HTTP/1.1 200 OK\\r\\nContent-Le"),
+        "/b": HANG,
+        "/c": RESET,
+        "/d": lambda request: Reply(status=503 if request.attempt == 1 else 200),
+    }
+    with Origin(routes) as origin:
+        crawl(origin.url("/"))
+        assert fetch_counts(origin.requests())[origin.url("/a")] == 3
+
+Runs in a thread of the test. Its log entries are those of the demo web, and so are the helpers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Literal, NamedTuple, Self, TypeAlias
+
+from crawlproj.demo.log import Logged
+from crawlproj.demo.protocol import CLIENT_LEFT, now_s
+
+LARGEST_HEAD_BYTES = 2**20
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A well-formed reply; a Content-Length or Content-Type given in `headers` replaces ours."""
+
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    delay_s: float = 0.0
+
+    def encode(self, *, with_body: bool = True) -> bytes:
+        ours = {"Content-Type": "text/html; charset=utf-8", "Content-Length": str(len(self.body))}
+        given = {name.title(): value for name, value in self.headers.items()}
+        lines = [f"HTTP/1.1 {self.status} -"]
+        lines += [f"{name}: {value}" for name, value in (ours | given).items()]
+        return "\r\n".join([*lines, "", ""]).encode("latin-1") + self.body * with_body
+
+
+@dataclass(frozen=True)
+class Raw:
+    """Bytes as they go to the socket, with a pause before each chunk but the first.
+
+    `then`: `close` the connection, `reset` it, `hang` until the client leaves, or `keep` it for
+    the next request. `status` is what the log shows.
+    """
+
+    chunks: bytes | Iterable[bytes] = b""
+    pause_s: float = 0.0
+    then: Literal["close", "reset", "hang", "keep"] = "close"
+    status: int = 0
+
+
+HANG = Raw(then="hang")
+RESET = Raw(then="reset")
+
+
+class Request(NamedTuple):
+    method: str
+    path: str
+    headers: dict[str, str]
+    """By lower-case name."""
+    body: bytes
+    attempt: int
+    """1 for the first request to this path."""
+    start_s: float
+
+
+Answer: TypeAlias = Reply | Raw
+Route: TypeAlias = Answer | Callable[[Request], Answer]
+
+
+class Origin:
+    """Serves `routes` by path with query, and `default` elsewhere, on one loopback address."""
+
+    def __init__(
+        self,
+        routes: Mapping[str, Route],
+        *,
+        address: str = "127.0.0.1",
+        port: int = 0,
+        default: Route = Reply(status=404),  # noqa: B008 - it is frozen
+    ) -> None:
+        self._routes = routes
+        self._default = default
+        self._log: list[Logged] = []
+        self._attempts: Counter[str] = Counter()
+        self._address = (address, port)
+        self._stopped = asyncio.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def url(self, path: str = "/") -> str:
+        return f"http://{self.host}{path}"
+
+    def requests(self) -> list[Logged]:
+        """Every request whose answer has been handed to the kernel, or whose client left."""
+        if not self._thread.is_alive():
+            return list(self._log)
+        # By way of the loop, which may just have answered and not have noted it yet.
+        return asyncio.run_coroutine_threadsafe(self._copy_log(), self._loop).result()
+
+    def __enter__(self) -> Self:
+        self._socket = socket.create_server(self._address, backlog=256)
+        self.host = "{}:{}".format(*self._socket.getsockname())
+        self._loop = asyncio.new_event_loop()
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._loop.call_soon_threadsafe(self._stopped.set)
+        self._thread.join()
+
+    async def _copy_log(self) -> list[Logged]:
+        return list(self._log)
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._serve())
+
+    async def _serve(self) -> None:
+        """Whoever still hangs when the origin stops is cancelled with the loop."""
+        server = await asyncio.start_server(
+            self._converse, sock=self._socket, limit=LARGEST_HEAD_BYTES
+        )
+        await self._stopped.wait()
+        server.close()
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # drain() then waits until the kernel has everything, not only most of it.
+        writer.transport.set_write_buffer_limits(high=0)
+        try:
+            while await self._exchange(reader, writer):
+                pass
+        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+            pass
+        finally:
+            writer.transport.abort() if writer.is_closing() else writer.close()
+
+    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """One request and its answer; true while the connection is good for another."""
+        request = await self._read(reader)
+        route = self._routes.get(request.path, self._default)
+        answer = route(request) if callable(route) else route
+        status = CLIENT_LEFT
+        try:
+            keeps = await self._send(answer, request, reader, writer)
+            status = answer.status
+        finally:
+            self._note(request, status, writer)
+        return keeps and request.headers.get("connection", "").lower() != "close"
+
+    async def _read(self, reader: asyncio.StreamReader) -> Request:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+        start_s = now_s()
+        line, *fields = head.strip().split("\r\n")
+        method, path, _ = line.split(" ", 2)
+        pairs = (name_value.partition(":") for name_value in fields)
+        headers = {name.lower(): value.strip() for name, _, value in pairs}
+        body = await reader.readexactly(int(headers.get("content-length", 0)))
+        self._attempts[path] += 1
+        return Request(method, path, headers, body, self._attempts[path], start_s)
+
+    async def _send(
+        self,
+        answer: Answer,
+        request: Request,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> bool:
+        if isinstance(answer, Reply):
+            await asyncio.sleep(answer.delay_s)
+            writer.write(answer.encode(with_body=request.method != "HEAD"))
+            await writer.drain()
+            return True
+        chunks = [answer.chunks] if isinstance(answer.chunks, bytes) else answer.chunks
+        for number, chunk in enumerate(chunks):
+            await asyncio.sleep(answer.pause_s if number else 0)
+            writer.write(chunk)
+            await writer.drain()
+        if answer.then == "hang":
+            await reader.read()
+        if answer.then == "reset":
+            _reset(writer)
+        return answer.then == "keep"
+
+    def _note(self, request: Request, status: int, writer: asyncio.StreamWriter) -> None:
+        peer: int = writer.get_extra_info("peername")[1]
+        agent = request.headers.get("user-agent", "")
+        method, path = request.method, request.path
+        times = request.start_s, now_s()
+        self._log.append(Logged(*times, self.host, method, path, status, peer, agent))
+
+
+def _reset(writer: asyncio.StreamWriter) -> None:
+    sock = writer.get_extra_info("socket")
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()

@@ -1,0 +1,110 @@
+"""The summary of a crawl, as data, as text and as files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crawlproj import summary
+
+LEDGER: dict[str, Any] = {
+    "crawl": "site",
+    "epoch": 3,
+    "state": "finished",
+    "discovered": 1250,
+    "queued": 0,
+    "delayed": 0,
+    "leased": 0,
+    "done": 1000,
+    "dead": 50,
+    "filtered": {"robots": 60, "scope": 140},
+    "duplicates": 7000,
+    "hosts": 2,
+    "workers": ["w1", "w2"],
+}
+STARTED, FINISHED = "2025-01-31T09:00:00.000Z", "2025-01-31T09:04:10.000Z"
+
+
+def a_summary(**changes: Any) -> dict[str, Any]:
+    given: dict[str, Any] = {"started_at": STARTED, "finished_at": FINISHED}
+    return summary.build(LEDGER, **given | changes)
+
+
+def test_a_summary_holds_the_ledger_and_what_follows_from_it() -> None:
+    built = a_summary(bytes_fetched=5_000_000, statuses={"404": 50, "200": 950})
+    assert built["duration_s"] == 250
+    assert built["pages_per_s"] == 4
+    assert built["bytes"] == 5_000_000
+    assert list(built["filtered"]) == ["scope", "robots"]
+    assert list(built["statuses"]) == ["200", "404"]
+    assert built["discovered"] == 1250
+    assert built["workers"] == ["w1", "w2"]
+    assert built["hosts"] == 2
+
+
+@pytest.mark.parametrize(
+    ("started_at", "finished_at"), [(None, None), (STARTED, None), (FINISHED, STARTED)]
+)
+def test_without_a_duration_there_is_no_speed(
+    started_at: str | None, finished_at: str | None
+) -> None:
+    built = a_summary(started_at=started_at, finished_at=finished_at)
+    assert (built["duration_s"], built["pages_per_s"]) == (0, 0)
+    assert "Crawl site is finished" in summary.to_text(built)
+
+
+def test_an_empty_ledger_has_a_summary_too() -> None:
+    text = summary.to_text(summary.build({}))
+    assert "0 done, 0 dead" in text
+
+
+def test_the_text_is_aligned_and_says_what_is_still_open() -> None:
+    open_ledger = LEDGER | {"state": "stopped", "queued": 12, "leased": 3}
+    text = summary.to_text(summary.build(open_ledger, started_at=STARTED, finished_at=FINISHED))
+    assert "  still open    12 queued, 3 leased\n" in text
+    assert "  speed         4.0 pages/s for 4 min 10 s\n" in text
+    assert max(map(len, text.splitlines())) <= 80
+    assert all(line == line.rstrip() for line in text.splitlines())
+
+
+def test_long_lists_are_cut_and_their_rest_is_added_up() -> None:
+    hosts = {f"h{number}.test": 100 - number for number in range(20)}
+    lines = summary.to_text(a_summary(hosts=hosts)).splitlines()
+    rest = next(line for line in lines if "others" in line)
+    assert rest.split()[:3] == ["12", "others", f"{sum(range(81, 93)):,}"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0.0 s"),
+        (59.94, "59.9 s"),
+        (60, "1 min 00 s"),
+        (3599, "59 min 59 s"),
+        (7380, "2 h 03 min"),
+        (273_600, "3 d 04 h"),
+    ],
+)
+def test_durations_read_well(seconds: float, text: str) -> None:
+    assert summary.duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (2e6, "2.0 MB"), (3e12, "3.0 TB")],
+)
+def test_sizes_read_well(count: float, text: str) -> None:
+    assert summary.size(count) == text
+
+
+def test_both_files_are_written_and_nothing_else_is_left(tmp_path: Path) -> None:
+    built = a_summary(reasons={"timeout \ud800": 1})
+    summary.write(tmp_path / "site", built)
+    summary.write(tmp_path / "site", built)
+    names = sorted(path.name for path in (tmp_path / "site").iterdir())
+    assert names == ["summary.json", "summary.txt"]
+    assert json.loads((tmp_path / "site/summary.json").read_text("utf-8"))["done"] == 1000
+    assert "Crawl site" in (tmp_path / "site/summary.txt").read_text("utf-8")
