@@ -47,7 +47,7 @@ lock:
 	@rm -rf .venv/lock && $(PYTHON) -m venv .venv/lock
 	@.venv/lock/bin/pip install --quiet . && $(FREEZE) > requirements.lock
 	@.venv/lock/bin/pip install --quiet '.[dev]' && $(FREEZE) > requirements-dev.lock
-	@rm -rf .venv/lock
+	@rm -rf .venv/lock build crawlproj.egg-info
 
 clean:
 	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache

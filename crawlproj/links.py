@@ -128,18 +128,26 @@ def _clean(text: str) -> str:
 
 
 def _is_binary(body: bytes) -> bool:
-    """By signature, or by one control character in twenty, which no text has."""
+    """By signature, or by one control character in twenty, which no text of any length has."""
     head = body[:512]
     controls = len(head) - len(head.translate(None, _CONTROLS))
-    return body.startswith(_MAGIC) or controls * 20 > len(head)
+    return body.startswith(_MAGIC) or controls * 20 > max(len(head), 100)
 
 
-# The grammar of tags. Case is spelled out because that is twice as fast as ignoring it.
+# The grammar of tags. Case is spelled out because that is twice as fast as ignoring it. No group
+# inside a possessive quantifier captures: Python 3.11 fails on that (SystemError, "report a bug").
 
 
 def _name(*names: str) -> str:
     spelled = ("".join(f"[{char}{char.upper()}]" for char in name) for name in names)
     return f"(?:{'|'.join(spelled)})"
+
+
+def _element(tag: str, group: str = "") -> str:
+    """An element whose content is text up to its own end tag, markup or not."""
+    name = _name(tag)
+    capture = f"?P<{group}>" if group else "?:"
+    return rf"""{name}{_STOP}{_ATTRIBUTES}{_END}({capture}[^<]*+(?:<(?!/{name}{_STOP})[^<]*+)*+)"""
 
 
 _WS = r"[\x20\t\n\f\r]"
@@ -176,17 +184,15 @@ def _scanner(extra: Extra) -> re.Pattern[str]:
                 | (?!{_name("a", "area", "title", *tags, *raw)}{_STOP})[a-zA-Z]{_REST}
                 | !--(?:-?>|[^-]*+(?:-(?!-!?>)[^-]*+)*+(?:--!?>|\Z))
                 | [!?/][^>]*+{_END}
-                | (?P<raw>{_name(*raw)}){_STOP}{_ATTRIBUTES}{_END}
-                  [^<]*+(?:<(?!/(?i:(?P=raw)){_STOP})[^<]*+)*+
+                | {"|".join(_element(tag) for tag in raw)}
                 | (?![a-zA-Z!?/])
               )
         )*+
         [^<]*+
-        (?: < (?: {_name("title")}{_STOP}{_ATTRIBUTES}{_END}
-                  (?P<title>[^<]*+(?:<(?!/{_name("title")}{_STOP})[^<]*+)*+)
+        (?: < (?: {_element("title", "title")}
                 | (?: {_name("a", "area")}{_STOP}(?P<anchor>)
                       (?:[\x20\t\n\f\r/]++|(?!{_name("href")}[\x20\t\n\f\r/>=]){_ATTRIBUTE})*+
-                      (?:{_HREF})?+{_ATTRIBUTES}
+                      (?:{_HREF})?{_ATTRIBUTES}
                     | (?P<tag>{_name(*tags)}){_STOP}(?P<attributes>{_ATTRIBUTES})
                   )
                   (?:>|\Z(?P<cut_off>))
@@ -199,11 +205,11 @@ def _scanner(extra: Extra) -> re.Pattern[str]:
 
 _one_attribute = re.compile(
     rf"""[\x20\t\n\f\r/]*+(?P<name>[^\x20\t\n\f\r/>][^\x20\t\n\f\r/>=]*+)
-    (?:{_WS}*+={_WS}*+(?P<value>{_VALUE})?+)?+""",
+    (?:{_WS}*+={_WS}*+(?P<value>{_VALUE})?)?""",
     re.VERBOSE,
 )
 # As in attributes, where `&copy=1` is a parameter and not a sign.
-_entity = re.compile(r"&(?:#[0-9]{1,7};?|#[xX][0-9a-fA-F]{1,6};?|[A-Za-z][A-Za-z0-9]*+(?:;|(?!=)))")
+_entity = re.compile(r"&(?:#[0-9]++;?|#[xX][0-9a-fA-F]++;?|[A-Za-z][A-Za-z0-9]*+(?:;|(?!=)))")
 _refresh = re.compile(
     r"""[\s\d.]*[\s;,]\s*(?:url\s*=\s*)?(?:"([^"]*)|'([^']*)|(.+))""", re.IGNORECASE | re.DOTALL
 )
@@ -335,7 +341,9 @@ def _unescape(value: str) -> str:
 
 def _decode_entity(entity: re.Match[str]) -> str:
     text = entity[0]
-    return html.unescape(text) if text[1] == "#" or text[1:] in html5 else text
+    if text[1] == "#":
+        return html.unescape(text) if len(text) < 16 else "\ufffd"
+    return html5.get(text[1:], text)
 
 
 def _one_line(text: str) -> str:

@@ -68,8 +68,8 @@ _clean_absolute = re.compile(
 
 # The union of the standard's percent-encode sets and of what RFC 3986 leaves out, so that
 # no client between here and the wire has a reason to rewrite the URL once more.
-_UNSAFE_IN_PATH = re.compile(r"[^A-Za-z0-9\-._~!$&'()*+,:=@/;%|]+")
-_UNSAFE_IN_QUERY = re.compile(r"[^A-Za-z0-9\-._~!$&()*+,:=@/;?%|\[\]]+")
+_UNSAFE_IN_PATH = re.compile(r"[^A-Za-z0-9\-._~!$&'()*+,:=@/;%]+")
+_UNSAFE_IN_QUERY = re.compile(r"[^A-Za-z0-9\-._~!$&()*+,:=@/;?%]+")
 # An escape that follows a stray "%" or "%4" stays: decoded, the two would form a new escape.
 _ESCAPE = re.compile(r"(?<!%)(?<!%[0-9A-Fa-f])%([0-9A-Fa-f]{2})")
 _HEX_ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")

@@ -44,7 +44,7 @@ CONCURRENT_ITEMS = 1
 
 # Output
 CRAWL_REPORTS = True
-FEEDS = default_feeds("output")
+FEEDS = default_feeds()
 FEED_EXPORT_ENCODING = "utf-8"
 EXTENSIONS = {
     "scrapy.extensions.feedexport.FeedExporter": None,

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+OUTPUT = "output"
 ROTATE_MB = 256
 ROTATE_MINUTES = 60
 
@@ -63,13 +64,18 @@ NOT_IN_A_FILE_NAME = re.compile(r"[^\w.-]+")
 
 def uri_params(params: dict[str, Any], spider: Spider) -> dict[str, Any]:
     """The default of FEED_URI_PARAMS: the names that a feed's URI may use beside Scrapy's own."""
-    configured: str | None = spider.crawler.settings.get("CRAWL_WORKER_ID")
-    worker = configured or f"{socket.gethostname()}-{os.getpid()}"
-    return {**params, "crawl": spider.name, "worker": NOT_IN_A_FILE_NAME.sub("_", worker)}
+    settings = spider.crawler.settings
+    worker = settings.get("CRAWL_WORKER_ID") or f"{socket.gethostname()}-{os.getpid()}"
+    return {
+        **params,
+        "output": settings.get("CRAWL_OUTPUT") or OUTPUT,
+        "crawl": spider.name,
+        "worker": NOT_IN_A_FILE_NAME.sub("_", worker),
+    }
 
 
-def default_feeds(output: str) -> dict[str, dict[str, Any]]:
-    """FEEDS of the project: the parts that each worker writes in `<output>/<crawl>/`."""
+def default_feeds() -> dict[str, dict[str, Any]]:
+    """FEEDS of the project: the parts that each worker writes in `<CRAWL_OUTPUT>/<crawl>/`."""
     parts = (
         ("pages", "csv", PageItem, PAGE_COLUMNS),
         ("pages", "jsonl", PageItem, PAGE_COLUMNS),
@@ -77,7 +83,7 @@ def default_feeds(output: str) -> dict[str, dict[str, Any]]:
         ("stats", "csv", StatsItem, STATS_COLUMNS),
     )
     return {
-        f"{output}/%(crawl)s/{kind}-%(worker)s-%(batch_id)04d.{suffix}": {
+        f"%(output)s/%(crawl)s/{kind}-%(worker)s-%(batch_id)04d.{suffix}": {
             "format": suffix,
             "item_classes": [item_class],
             "fields": list(columns),

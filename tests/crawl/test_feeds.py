@@ -24,7 +24,7 @@ from crawlproj.extensions.feeds import default_feeds
 from pipelines import ITEM_PIPELINES
 
 SPIDER_MODULES = ["project"]
-FEEDS = default_feeds("output")
+FEEDS = default_feeds()
 EXTENSIONS = {
     "scrapy.extensions.feedexport.FeedExporter": None,
     "crawlproj.extensions.feeds.FlushingFeedExporter": 0,

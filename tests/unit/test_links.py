@@ -43,7 +43,7 @@ MARKUP = [
     ("</a href=/x>", []),
     ("< a href=/x>", []),
     ("1 < 2 <a href=/x> 3 > 2", ["/x"]),
-    ("<<a href=/x>", []),
+    ("<<a href=/x>", ["/x"]),
     ("<!-- <a href=/x> --><a href=/y>", ["/y"]),
     ("<!--><a href=/x>", ["/x"]),
     ("<!---><a href=/x>", ["/x"]),
@@ -52,7 +52,7 @@ MARKUP = [
     ("<!doctype html><a href=/x>", ["/x"]),
     ("<?xml version='1.0'?><a href=/x>", ["/x"]),
     ("</ ><a href=/x></><a href=/y>", ["/x", "/y"]),
-    ("<![CDATA[ <a href=/x> ]]>", ["/x"][:0]),
+    ("<![CDATA[ <a href=/x> ]]>", []),
     ('<div title="<a href=/x>"><a href=/y></div>', ["/y"]),
     # raw text
     ("<script>'<a href=/x>'</script><a href=/y>", ["/y"]),
@@ -84,7 +84,7 @@ MARKUP = [
     ("<a href='?a=1&amp;b=2'>", ["?a=1&b=2"]),
     ("<a href='?a=1&copy=2&amp=3&lt'>", ["?a=1&copy=2&amp=3<"]),
     ("<a href='?a&copyright&copy;&notanentity;'>", ["?a&copyright©&notanentity;"]),
-    ("<a href='&#x2f;&#47a&#0;&#xD800;&#99999999999;'>", ["//a\ufffd\ufffd&#99999999999;"]),
+    ("<a href='&#x2f;&#47a&#0;&#xD800;&#99999999999999;'>", ["//a\ufffd\ufffd\ufffd"]),
     ("<a href='javascript:x()'><a href=mailto:x>", ["javascript:x()", "mailto:x"]),
 ]
 
@@ -234,9 +234,6 @@ def test_a_long_title_is_cut() -> None:
     assert len(extract(b"<title>" + b"&#1" + b"1" * 100_000).title) <= MAX_TITLE
 
 
-WORD = "Приве́т"
-
-
 @pytest.mark.parametrize(
     ("body", "encoding", "used"),
     [
@@ -261,7 +258,7 @@ WORD = "Приве́т"
             "iso8859-15",
         ),
         (
-            b"<meta http-equiv=Content-Type content='text/html; charset=windows-1252'><title>\xe9</title>",
+            b"<meta http-equiv=Content-Type content='text/html;charset=cp1252'><title>\xe9</title>",
             None,
             "cp1252",
         ),
@@ -318,22 +315,23 @@ def test_links_beyond_the_maximum_are_counted() -> None:
     assert page.overflow == 70
 
 
-def test_a_million_links_cost_no_more_memory_than_the_maximum() -> None:
-    body = b"".join(b"<a href=/%d>" % number for number in range(1_000_000))
+def test_too_many_links_cost_no_more_memory_than_the_maximum() -> None:
+    body = b"".join(b"<a href=/%d>" % number for number in range(200_000))
     tracemalloc.start()
     try:
         page = extract(body)
         peak_bytes = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert (len(page.links), page.overflow) == (10_000, 990_000)
-    assert peak_bytes < 3 * len(body)
+    assert (len(page.links), page.overflow) == (10_000, 190_000)
+    assert peak_bytes < 2 * len(body)
 
 
 N = 100_000
 HOSTILE = {
     "nested elements": b"<div>" * N,
     "unclosed formatting": b"<font id=1>x<p>" * N,
+    "a million links": b"<a href=/x>" * 1_000_000,
     "unclosed tags": b"<a " * N,
     "unclosed values": b"<a href=" * N,
     "unclosed double quotes": b'<a x="' * N,

@@ -100,7 +100,7 @@ ABSOLUTE = [
     ("http://example.com/%2541", "http://example.com/%2541"),
     ("http://example.com/%%34%31", "http://example.com/%%341"),
     ("http://example.com/\"<>`{}^'", "http://example.com/%22%3C%3E%60%7B%7D%5E'"),
-    ("http://example.com/[]|?'+[]|", "http://example.com/%5B%5D|?%27+[]|"),
+    ("http://example.com/[]|?'+[]|", "http://example.com/%5B%5D%7C?%27+%5B%5D%7C"),
     ("http://example.com/\ud800?\udfff", "http://example.com/%EF%BF%BD?%EF%BF%BD"),
     # dot segments
     ("http://example.com/a/./b/../c", "http://example.com/a/c"),

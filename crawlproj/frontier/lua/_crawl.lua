@@ -4,11 +4,12 @@
 --
 -- KEYS, the same vector for every script, all of one shard (see keys.py):
 --   1 META     hash    epoch, state, limits, plan, and the running numbers below
---   2 COUNTS   hash    the ledger: discovered, queued, …, filtered:<reason>
+--   2 COUNTS   hash    the ledger: discovered, queued, …, filtered:<reason>; what could not be
+--                      read is counted as corrupt, beside the ledger
 --   3 HOSTS    hash    host -> msgpack {levels, out, cooling, pages, at}
 --   4 READY    zset    hosts that may be contacted now, best first
 --   5 WAITING  zset    hosts that may be contacted later, by when (ms)
---   6 DELAYED  zset    msgpack {host, level, entry} to try again, by when (ms)
+--   6 DELAYED  zset    msgpack {host, level, entry, token} to try again, by when (ms)
 --   7 WORKERS  zset    worker -> when it counts as dead unless it renews (ms)
 --   8 ABOUT    hash    worker -> JSON it tells about itself
 --   9 DEAD     hash    token -> msgpack {host, level, entry, reason, at_ms}

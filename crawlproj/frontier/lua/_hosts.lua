@@ -1,13 +1,16 @@
 -- Included by operations that move URLs: a host's queue and its place in line.
 -- A host is loaded once a script, changed in memory, and put back by save_hosts().
-local hosts = {}
+-- They are put back in the order in which they were loaded: first come, first served.
+local hosts, names = {}, {}
 
 local function load_host(name)
   local host = hosts[name]
   if not host then
     local packed = redis.call('HGET', HOSTS, name)
-    host = packed and cmsgpack.unpack(packed) or {levels = {}, out = 0, cooling = {}, pages = 0}
+    host = packed and (read_host(packed) or rebuild_host(name))
+           or {levels = {}, out = 0, cooling = {}, pages = 0}
     hosts[name] = host
+    names[#names + 1] = name
   end
   return host
 end
@@ -27,6 +30,7 @@ end
 local function dequeue(name, most)
   local levels = load_host(name).levels
   local level = levels[#levels]
+  if not level or most < 1 then return level, {} end
   local key = QUEUE .. level .. ':' .. name
   local entries = redis.call('LPOP', key, most) or {}
   if #entries < most or redis.call('EXISTS', key) == 0 then table.remove(levels) end
@@ -69,9 +73,12 @@ end
 
 -- Puts a host where it belongs after anything about it has changed.
 local function place(name, host)
-  local cooling = {}
+  local cooling, first_due = {}, math.huge
   for _, due in ipairs(host.cooling) do
-    if due > NOW then cooling[#cooling + 1] = due end
+    if due > NOW then
+      cooling[#cooling + 1] = due
+      first_due = math.min(first_due, due)
+    end
   end
   host.cooling = cooling
   if PAGES_PER_HOST > 0 and host.pages >= PAGES_PER_HOST then
@@ -81,7 +88,7 @@ local function place(name, host)
   if best and free_slots(host) > 0 then
     if host.at ~= 'ready' or host.best ~= best then move(name, host, 'ready', ready_score(host)) end
   elseif best and #cooling > 0 then
-    move(name, host, 'waiting', math.min(unpack(cooling)))
+    move(name, host, 'waiting', first_due)
   else
     move(name, host, nil)
   end
@@ -89,9 +96,9 @@ local function place(name, host)
 end
 
 local function save_hosts()
-  for name, host in pairs(hosts) do
-    place(name, host)
-    redis.call('HSET', HOSTS, name, cmsgpack.pack(host))
+  for _, name in ipairs(names) do
+    place(name, hosts[name])
+    redis.call('HSET', HOSTS, name, cmsgpack.pack(hosts[name]))
   end
 end
 
@@ -104,11 +111,26 @@ local function release_host(name, ago_ms, pause_ms)
 end
 
 -- An entry's first byte counts the attempts that have been made.
-local function attempts_of(entry) return entry:byte(1) end
-local function with_attempt(entry) return string.char(math.min(255, entry:byte(1) + 1)) .. entry:sub(2) end
+local function attempts_of(entry) return entry:byte(1) or 0 end
+local function with_attempt(entry)
+  return string.char(math.min(255, attempts_of(entry) + 1)) .. entry:sub(2)
+end
+
+-- The token tells apart equal requests that wait at the same time.
+local function delay(token, name, level, entry, due)
+  redis.call('ZADD', DELAYED, due, cmsgpack.pack({name, level, entry, token}))
+  count('delayed', 1)
+end
 
 local function bury(token, name, level, entry, reason)
   redis.call('HSET', DEAD, token, cmsgpack.pack({name, level, entry, reason, NOW}))
   count('dead', 1)
   count('dead:' .. reason, 1)
+end
+
+-- After leases that could not be read: what they were is counted anew from those that can be.
+local function mend_leases()
+  local out, total = count_leases()
+  for _, name in ipairs(redis.call('HKEYS', HOSTS)) do load_host(name).out = out[name] or 0 end
+  write_off('leased', total)
 end

@@ -3,15 +3,20 @@
 -- some hosts a call.
 --
 -- ARGV  2 hosts to empty at most, 3 reason
--- Reply URLs that are still queued or delayed
+-- Reply URLs that were filtered now; 0 when none is left within reach (a host whose requests
+--       are out keeps its queue until they have ended)
 --include _crawl.lua
+--include _damage.lua
 --include _hosts.lua
 local most = tonumber(ARGV[2])
 for _, packed in ipairs(redis.call('ZRANGE', DELAYED, 0, most - 1)) do
   redis.call('ZREM', DELAYED, packed)
-  count('delayed', -1)
-  count('filtered:' .. ARGV[3], 1)
+  if read_url(packed) then
+    count('delayed', -1)
+    count('filtered:' .. ARGV[3], 1)
+  end
 end
+if damaged then write_off('delayed', redis.call('ZCARD', DELAYED)) end
 for _, key in ipairs({READY, WAITING}) do
   for _, name in ipairs(redis.call('ZRANGE', key, 0, most - 1)) do
     drop_queue(name, load_host(name), ARGV[3])
@@ -19,5 +24,4 @@ for _, key in ipairs({READY, WAITING}) do
 end
 save_hosts()
 save_counts()
-local left = redis.call('HMGET', COUNTS, 'queued', 'delayed')
-return tonumber(left[1] or 0) + tonumber(left[2] or 0)
+return moved['filtered:' .. ARGV[3]] or 0

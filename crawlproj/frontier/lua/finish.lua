@@ -2,12 +2,12 @@
 -- Ends the crawl on this shard, if nothing is left to do here: 'running' becomes
 -- 'finished', 'stopping' becomes 'stopped' once no lease is out.
 --
--- ARGV  2 epoch
+-- ARGV  2 1 if the other shards have nothing left either, 0 if they may have
 -- Reply the state afterwards
 --include _crawl.lua
-local left = redis.call('HMGET', COUNTS, 'queued', 'delayed', 'leased', 'discovered')
+local left = redis.call('HMGET', COUNTS, 'queued', 'delayed', 'leased')
 local queued, delayed, leased = tonumber(left[1] or 0), tonumber(left[2] or 0), tonumber(left[3] or 0)
-if STATE == 'running' and queued + delayed + leased == 0 then
+if STATE == 'running' and ARGV[2] == '1' and queued + delayed + leased == 0 then
   STATE = 'finished'
 elseif STATE == 'stopping' and leased == 0 then
   STATE = 'stopped'

@@ -1,10 +1,11 @@
 #!lua flags=allow-oom
 -- A shard with more page budget than it has URLs offers what it can spare to another.
 -- The offer is kept here until the other has taken it, so that a crash in between
--- neither loses nor doubles a page.
+-- neither loses nor doubles a page. Offers are numbered: one that is taken late is known
+-- to have been taken.
 --
--- ARGV  2 shard to give to, 3 id of the offer, should one be made
--- Reply {id, shard, pages} of the offer that stands, or {} when there is nothing to give
+-- ARGV  2 shard to give to
+-- Reply {number, shard, pages} of the offer that stands, or {} when there is nothing to give
 --include _crawl.lua
 local standing = redis.call('HGET', META, 'offer')
 if standing then return cmsgpack.unpack(standing) end
@@ -12,6 +13,6 @@ local held = redis.call('HMGET', COUNTS, 'done', 'leased', 'queued', 'delayed')
 local spare = PAGES
 for i = 1, 4 do spare = spare - tonumber(held[i] or 0) end
 if spare <= 0 then return {} end
-local offer = {ARGV[3], tonumber(ARGV[2]), spare}
+local offer = {redis.call('HINCRBY', META, 'offers', 1), tonumber(ARGV[2]), spare}
 redis.call('HSET', META, 'pages', PAGES - spare, 'offer', cmsgpack.pack(offer))
 return offer

@@ -8,6 +8,7 @@
 --       state is the crawl's, or 'limit' when its page budget is used up
 -- Error UNKNOWN: the worker counts as dead; it must renew first
 --include _crawl.lua
+--include _damage.lua
 --include _hosts.lua
 local DUE_AT_ONCE = 500
 local worker, want = ARGV[2], tonumber(ARGV[3])
@@ -21,15 +22,18 @@ end
 if STATE ~= 'running' then return {STATE, -1, 0, cmsgpack.pack({})} end
 
 for _, packed in ipairs(redis.call('ZRANGE', DELAYED, '-inf', NOW, 'BYSCORE', 'LIMIT', 0, DUE_AT_ONCE)) do
-  local name, level, entry = unpack(cmsgpack.unpack(packed))
+  local name, level, entry = read_url(packed)
+  if name then
+    enqueue(name, level, entry, true)
+    count('delayed', -1)
+  end
   redis.call('ZREM', DELAYED, packed)
-  count('delayed', -1)
-  enqueue(name, level, entry, true)
 end
+if damaged then write_off('delayed', redis.call('ZCARD', DELAYED)) end
 for _, name in ipairs(redis.call('ZRANGE', WAITING, '-inf', NOW, 'BYSCORE', 'LIMIT', 0, DUE_AT_ONCE)) do
-  load_host(name)
+  load_host(name).at = 'waiting'
 end
-for name, host in pairs(hosts) do place(name, host) end
+for _, name in ipairs(names) do place(name, hosts[name]) end
 
 if PAGES >= 0 then
   local taken = redis.call('HMGET', COUNTS, 'done', 'leased')
@@ -43,6 +47,7 @@ while #leases < want do
   local name = redis.call('ZRANGE', READY, 0, 0)[1]
   if not name then break end
   local host = load_host(name)
+  host.at = 'ready'
   local level, entries = dequeue(name, math.min(want - #leases, free_slots(host)))
   for _, entry in ipairs(entries) do
     token = token + 1

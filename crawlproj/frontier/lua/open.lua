@@ -18,7 +18,22 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000) + tonumber(found[5] or 0)
 local deadline_ms = tonumber(ARGV[5]) > 0 and now + tonumber(ARGV[5]) or 0
 
+-- What an earlier crawl has left, where another shard was wiped and this one was not.
+local function unlink_leftovers()
+  local hosts = redis.call('HGETALL', KEYS[3])
+  for i = 1, #hosts, 2 do
+    local ok, host = pcall(cmsgpack.unpack, hosts[i + 1])
+    for _, level in ipairs(ok and type(host) == 'table' and host.levels or {}) do
+      redis.call('UNLINK', KEYS[15] .. level .. ':' .. hosts[i])
+    end
+  end
+  for _, worker in ipairs(redis.call('ZRANGE', WORKERS, 0, -1)) do
+    redis.call('UNLINK', KEYS[16] .. worker)
+  end
+end
+
 local function begin(new_epoch)
+  unlink_leftovers()
   for i = 2, 13 do redis.call('UNLINK', KEYS[i]) end
   for layer = 0, 63 do redis.call('UNLINK', KEYS[14] .. layer) end
   redis.call('UNLINK', META)

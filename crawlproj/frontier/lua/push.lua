@@ -10,9 +10,11 @@
 --         entry is the reason); bits are offsets into the layer's bitmap; key is
 --         exact, and sampled is 1 for the share of URLs that is audited
 --       7 links that the caller recognised as seen by itself
--- Reply {layers open, msgpack list of 1 = new, 0 = seen before} or, when more
---       layers are open than the caller knows, {layers open}: nothing was done
+-- Reply {layers open, msgpack list of 0 = new, else seen before: the layer (from 1) that
+--       holds it, -1 if none does} or, when other layers are open than the caller
+--       knows, {layers open}: nothing was done
 --include _crawl.lua
+--include _damage.lua
 --include _hosts.lua
 if STATE == 'finished' then return redis.error_reply('FINISHED the crawl has finished') end
 local known = tonumber(ARGV[4])
@@ -23,26 +25,28 @@ if tonumber(redis.call('HGET', META, pushes) or 0) >= tonumber(ARGV[3]) then
   return {open, cmsgpack.pack({})}
 end
 
-local function seen_by_filter(bits)
-  for layer = known, 1, -1 do
-    local all = true
-    for _, offset in ipairs(bits[layer]) do
-      if redis.call('GETBIT', SEEN .. (layer - 1), offset) == 0 then all = false; break end
-    end
-    if all then return true end
+local function holds(layer, offsets)
+  for _, offset in ipairs(offsets) do
+    if redis.call('GETBIT', SEEN .. (layer - 1), offset) == 0 then return false end
   end
-  return false
+  return true
 end
 
+local function layer_of(bits)
+  for layer = known, 1, -1 do
+    if holds(layer, bits[layer]) then return layer end
+  end
+end
+
+-- The layer in which an item was seen before, -1 if in none, or nil if the item is new.
 local function seen(kind, bits, key, sampled)
-  if kind == 1 then return redis.call('SISMEMBER', SEEDS, key) == 1 end
-  if kind == 2 then return false end
-  local hit = seen_by_filter(bits)
-  if sampled == 0 then return hit end
-  local truly = redis.call('SISMEMBER', AUDIT, key) == 1
-  if not truly then count('audit_new', 1) end
-  if hit and not truly then count('audit_false', 1) end
-  return truly
+  if kind == 2 then return nil end
+  local layer = layer_of(bits)
+  if kind == 1 then return redis.call('SISMEMBER', SEEDS, key) == 1 and (layer or -1) or nil end
+  if sampled == 0 then return layer end
+  if redis.call('SISMEMBER', AUDIT, key) == 1 then return layer or -1 end
+  count('audit_new', 1)
+  if layer then count('audit_false', 1) end
 end
 
 local new_items = 0
@@ -54,18 +58,18 @@ local function mark(kind, bits, key, sampled)
   new_items = new_items + 1
 end
 
-local news = {}
+local found = {}
 for i, item in ipairs(cmsgpack.unpack(ARGV[6])) do
   local kind, name, level, entry, bits, key, sampled = unpack(item, 1, 7)
-  if seen(kind, bits, key, sampled) then
-    news[i] = 0
+  local layer = seen(kind, bits, key, sampled)
+  if layer then
     count('duplicates', 1)
   else
     if kind == 3 then count('filtered:' .. entry, 1) else enqueue(name, level, entry, false) end
     mark(kind, bits, key, sampled)
-    news[i] = 1
     count('discovered', 1)
   end
+  found[i] = layer or 0
 end
 count('duplicates', tonumber(ARGV[7]))
 save_hosts()
@@ -74,4 +78,4 @@ redis.call('HSET', META, pushes, ARGV[3])
 if redis.call('HINCRBY', LAYERS, 'items:' .. (known - 1), new_items) >= tonumber(ARGV[5]) then
   open = redis.call('HINCRBY', LAYERS, 'open', 1)
 end
-return {open, cmsgpack.pack(news)}
+return {open, cmsgpack.pack(found)}

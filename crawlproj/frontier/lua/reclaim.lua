@@ -8,13 +8,15 @@
 -- Reply {workers buried, URLs queued again, msgpack list of {host, level, entry}
 --        that went to the dead letters}
 --include _crawl.lua
+--include _damage.lua
 --include _hosts.lua
 local APART_MS = 1000
 local lost = redis.call('ZRANGE', WORKERS, '-inf', NOW, 'BYSCORE', 'LIMIT', 0, tonumber(ARGV[2]))
 local queued, dead = 0, {}
 
 local function take_back(token, packed, nth)
-  local name, level, entry = unpack(cmsgpack.unpack(packed))
+  local name, level, entry = read_url(packed)
+  if not name then return end
   local again = with_attempt(entry)
   release_host(name, 0, DELAY_MS)
   count('leased', -1)
@@ -25,8 +27,7 @@ local function take_back(token, packed, nth)
     enqueue(name, level, again, true)
     queued = queued + 1
   else
-    redis.call('ZADD', DELAYED, NOW + nth * APART_MS, cmsgpack.pack({name, level, again}))
-    count('delayed', 1)
+    delay(token, name, level, again, NOW + nth * APART_MS)
     queued = queued + 1
   end
 end
@@ -40,6 +41,7 @@ for _, worker in ipairs(lost) do
   redis.call('HDEL', META, 'push:' .. worker)
 end
 count('reclaimed', queued + #dead)
+if damaged then mend_leases() end
 save_hosts()
 save_counts()
 return {#lost, queued, cmsgpack.pack(dead)}

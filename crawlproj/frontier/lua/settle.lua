@@ -12,6 +12,7 @@
 --         return    was not fetched: back to the front of its queue
 -- Reply {settled, msgpack list of tokens that were no longer held}
 --include _crawl.lua
+--include _damage.lua
 --include _hosts.lua
 local held = LEASED .. ARGV[2]
 local settled, late = 0, {}
@@ -19,10 +20,12 @@ local settled, late = 0, {}
 for _, item in ipairs(cmsgpack.unpack(ARGV[3])) do
   local token, verdict, ago_ms, pause_ms, reason, entry, delay_ms, status, size = unpack(item, 1, 9)
   local packed = redis.call('HGET', held, token)
-  if not packed then
+  local name, level, leased_entry
+  if packed then name, level, leased_entry = read_url(packed) end
+  if not name then
     late[#late + 1] = token
+    redis.call('HDEL', held, token)
   else
-    local name, level, leased_entry = unpack(cmsgpack.unpack(packed))
     local host = release_host(name, ago_ms, pause_ms)
     if verdict == 'done' then
       host.pages = host.pages + 1
@@ -32,9 +35,7 @@ for _, item in ipairs(cmsgpack.unpack(ARGV[3])) do
     elseif verdict == 'dead' then
       bury(token, name, level, with_attempt(leased_entry), reason)
     elseif verdict == 'retry' then
-      local again = with_attempt(entry or leased_entry)
-      redis.call('ZADD', DELAYED, NOW + delay_ms, cmsgpack.pack({name, level, again}))
-      count('delayed', 1)
+      delay(token, name, level, with_attempt(entry or leased_entry), NOW + delay_ms)
     elseif verdict == 'return' then
       enqueue(name, level, leased_entry, true)
     end
@@ -46,6 +47,7 @@ for _, item in ipairs(cmsgpack.unpack(ARGV[3])) do
   end
 end
 count('late', #late)
+if damaged then mend_leases() end
 save_hosts()
 save_counts()
 return {settled, cmsgpack.pack(late)}

@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
 -- Takes a page budget that another shard has offered, once.
 --
--- ARGV  2 shard that offers, 3 id of its offer, 4 pages
+-- ARGV  2 shard that offers, 3 number of its offer, 4 pages
 -- Reply the page budget afterwards
 --include _crawl.lua
 local taken = 'took:' .. ARGV[2]
-if redis.call('HGET', META, taken) == ARGV[3] then return PAGES end
+if tonumber(redis.call('HGET', META, taken) or 0) >= tonumber(ARGV[3]) then return PAGES end
 redis.call('HSET', META, taken, ARGV[3])
 return redis.call('HINCRBY', META, 'pages', ARGV[4])

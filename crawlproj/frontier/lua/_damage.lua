@@ -1,0 +1,63 @@
+-- Included by operations that move URLs, before _hosts.lua: what is stored here may have been
+-- damaged, or put here by someone else. It is counted as 'corrupt' and set aside, URLs that
+-- vanished with it are written off, and everything beside it goes on.
+local LOWEST, HIGHEST = -1000, 1000
+local damaged = false
+
+-- Host, level and entry of a URL as DELAYED and LEASED hold it; nothing if it is unreadable.
+local function read_url(packed)
+  local ok, url = pcall(cmsgpack.unpack, packed)
+  if ok and type(url) == 'table' then
+    local name, level, entry = unpack(url, 1, 3)
+    if type(name) == 'string' and type(level) == 'number' and type(entry) == 'string'
+       and level >= LOWEST and level <= HIGHEST and level % 1 == 0 then
+      return name, level, entry
+    end
+  end
+  damaged = true
+  count('corrupt', 1)
+end
+
+-- URLs that the ledger says are in a state, where only so many are left.
+local function write_off(state, left)
+  local lost = tonumber(redis.call('HGET', COUNTS, state) or 0) + (moved[state] or 0) - left
+  if lost > 0 then
+    count(state, -lost)
+    count('filtered:corrupt', lost)
+  end
+end
+
+-- Requests that are out, by host and in all, from the leases themselves.
+local function count_leases()
+  local out, total = {}, 0
+  for _, worker in ipairs(redis.call('ZRANGE', WORKERS, 0, -1)) do
+    for _, packed in ipairs(redis.call('HVALS', LEASED .. worker)) do
+      local name = read_url(packed)
+      if name then
+        out[name] = (out[name] or 0) + 1
+        total = total + 1
+      end
+    end
+  end
+  return out, total
+end
+
+local function read_host(packed)
+  local ok, host = pcall(cmsgpack.unpack, packed)
+  if ok and type(host) == 'table' and type(host.levels) == 'table' and type(host.out) == 'number'
+     and type(host.cooling) == 'table' and type(host.pages) == 'number' then
+    return host
+  end
+end
+
+-- A host anew from its queues and leases; only the pages it has had cannot be known again.
+local function rebuild_host(name)
+  count('corrupt', 1)
+  local host = {levels = {}, out = count_leases()[name] or 0, cooling = {}, pages = 0}
+  for level = LOWEST, HIGHEST do
+    if redis.call('EXISTS', QUEUE .. level .. ':' .. name) == 1 then table.insert(host.levels, level) end
+  end
+  redis.call('ZREM', READY, name)
+  redis.call('ZREM', WAITING, name)
+  return host
+end

@@ -1,0 +1,193 @@
+"""Several workers, one crawl: judged by the origin's log, the files and the ledger."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from crawlproj.demo import DemoServer, WebSpec
+from crawlproj.demo.log import fetch_counts
+from tests.servers.fleet import Fleet, fleet
+from tests.servers.redis import RedisServer, wait_for
+
+SPEC = WebSpec(seed=7, hosts=50, pages=2000, flaky=0.0, slow=0.0)
+NAMES = ("queued", "delayed", "leased")
+
+
+@pytest.fixture(scope="module")
+def big_web() -> Iterator[DemoServer]:
+    with DemoServer(SPEC) as server:
+        yield server
+
+
+@pytest.fixture
+def ships(tmp_path: Path, redis_server: RedisServer) -> Iterator[Fleet]:
+    with fleet(tmp_path, redis_server.url) as sailing:
+        yield sailing
+
+
+def pages_fetched(server: DemoServer, since: int = 0) -> dict[str, int]:
+    counts = fetch_counts(server.requests()[since:])
+    return {url: count for url, count in counts.items() if not url.endswith("/robots.txt")}
+
+
+def assert_settled(ships: Fleet) -> None:
+    now = ships.status()
+    assert now["balance"] == 0
+    assert [now[name] for name in NAMES] == [0, 0, 0]
+
+
+def test_three_workers_fetch_every_page_exactly_once(ships: Fleet, big_web: DemoServer) -> None:
+    before = len(big_web.requests())
+    expected = big_web.web.expected(big_web.seeds[:1])
+    for _ in range(3):
+        ships.start(seeds=big_web.seeds[0], scope="any", delay=0)
+    assert ships.wait() == ["finished"] * 3
+    fetched = pages_fetched(big_web, before)
+    assert set(fetched) == expected.fetched
+    assert set(fetched.values()) == {1}
+    assert_settled(ships)
+    now = ships.status()
+    assert now["state"] == "finished"
+    assert now["done"] == len(expected.pages | expected.redirects | expected.non_html)
+    assert now["dead"] == len(expected.missing)
+    assert now["filtered"]["robots"] == len(expected.disallowed)
+    assert sorted(ships.urls()) == sorted(expected.pages | expected.redirects | expected.non_html)
+    assert sorted(ships.urls("failures")) == sorted(expected.missing)
+    assert len({row["worker"] for row in ships.rows("pages")}) == 3
+
+
+def test_a_killed_worker_loses_nothing(ships: Fleet, big_web: DemoServer) -> None:
+    before = len(big_web.requests())
+    expected = big_web.web.expected(big_web.seeds[:1])
+    quick = {"FRONTIER_LEASE_TIMEOUT": "2"}
+    workers = [
+        ships.start(settings=quick, seeds=big_web.seeds[0], scope="any", delay=0.05)
+        for _ in range(3)
+    ]
+    wait_for(lambda: ships.status()["done"] > 300, "300 pages", 60)
+    victim = next(w for w in ships.status()["workers"] if w["pid"] == workers[1].process.pid)
+    workers[1].kill()
+    held = victim["leased"]
+    assert [workers[0].wait(), workers[2].wait()] == ["finished"] * 2
+    fetched = pages_fetched(big_web, before)
+    assert set(fetched) == expected.fetched
+    assert_settled(ships)
+    repeated = [url for url, count in fetched.items() if count > 1]
+    now = ships.status()
+    assert len(repeated) <= now["reclaimed"] <= held + 64
+    wanted = expected.pages | expected.redirects | expected.non_html
+    assert set(ships.urls()) == wanted
+    assert len(ships.urls()) - len(wanted) <= now["reclaimed"]
+
+
+def test_a_page_limit_is_exact_across_workers(ships: Fleet, big_web: DemoServer) -> None:
+    for _ in range(3):
+        ships.start(seeds=big_web.seeds[0], scope="any", delay=0, pages=500)
+    assert ships.wait() == ["finished"] * 3
+    now = ships.status()
+    assert now["done"] == 500 == len(set(ships.urls())) == len(ships.urls())
+    assert now["filtered"]["page_limit"] > 0
+    assert_settled(ships)
+
+
+def test_a_host_limit_is_exact_across_workers(ships: Fleet, big_web: DemoServer) -> None:
+    for _ in range(3):
+        ships.start(seeds=big_web.seeds[0], scope="any", delay=0, per_host=4, pages_per_host=7)
+    assert ships.wait() == ["finished"] * 3
+    by_host: dict[str, int] = {}
+    for url in ships.urls():
+        host = url.split("/")[2]
+        by_host[host] = by_host.get(host, 0) + 1
+    assert max(by_host.values()) == 7
+    assert sum(count == 7 for count in by_host.values()) > 40
+    assert_settled(ships)
+
+
+def test_scope_keeps_to_the_seeds_hosts(ships: Fleet, big_web: DemoServer) -> None:
+    expected = big_web.web.expected(big_web.seeds[:3], scope="host")
+    for _ in range(2):
+        ships.start(seeds=",".join(big_web.seeds[:3]), delay=0)
+    assert ships.wait() == ["finished"] * 2
+    assert set(ships.urls()) == expected.pages | expected.redirects | expected.non_html
+    assert ships.status()["filtered"]["offsite"] == len(expected.out_of_scope)
+    assert_settled(ships)
+
+
+def test_a_time_limit_stops_all_workers_and_the_next_start_resumes(
+    ships: Fleet, big_web: DemoServer
+) -> None:
+    args = {"seeds": big_web.seeds[0], "scope": "any", "delay": 0.5}
+    for _ in range(2):
+        ships.start(**args, minutes=0.06)
+    assert ships.wait() == ["stopped"] * 2
+    now = ships.status()
+    assert now["state"] == "stopped"
+    assert now["leased"] == 0 < now["queued"]
+    assert now["balance"] == 0
+    again = ships.start(**{**args, "delay": 0})
+    again.wait_for_log("Resuming the crawl")
+    wait_for(lambda: ships.status()["done"] > now["done"], "more pages")
+    ships.command("stop", "site")
+    assert again.wait() == "stopped"
+    assert len(ships.urls()) == len(set(ships.urls())) == ships.status()["done"]
+
+
+def test_sigterm_returns_what_was_leased(ships: Fleet, big_web: DemoServer) -> None:
+    worker = ships.start(seeds=big_web.seeds[0], scope="any", delay=0.2)
+    wait_for(lambda: ships.status()["done"] > 100, "100 pages", 30)
+    worker.signal(signal.SIGTERM)
+    assert worker.wait() == "shutdown"
+    now = ships.status()
+    assert (now["leased"], now["workers"], now["balance"]) == (0, [], 0)
+    assert len(ships.urls()) == now["done"]
+
+
+def test_after_a_finished_crawl_the_next_start_begins_a_new_one(ships: Fleet) -> None:
+    with DemoServer(WebSpec(hosts=2, pages=20).smooth()) as web:
+        for greeting in ("Beginning", "Beginning"):
+            worker = ships.start(seeds=web.seeds[0], scope="any", delay=0)
+            assert worker.wait() == "finished"
+            assert f"{greeting} the crawl" in worker.log
+        assert set(fetch_counts(web.requests()).values()) == {2}
+    folder = ships.output / "site"
+    assert len(list(folder.glob("pages-*.csv"))) == 1
+    assert len(list(folder.glob("earlier-*/pages-*.csv"))) == 1
+
+
+def test_a_slow_page_is_not_taken_for_a_dead_worker(ships: Fleet) -> None:
+    spec = WebSpec(seed=3, hosts=3, pages=30, slow=0.2, slow_s=4.0, flaky=0.0)
+    with DemoServer(spec) as web:
+        for _ in range(2):
+            ships.start(
+                settings={"FRONTIER_LEASE_TIMEOUT": "1"},
+                seeds=web.seeds[0],
+                scope="any",
+                delay=0,
+                per_host=4,
+            )
+        assert ships.wait() == ["finished"] * 2
+        counts = fetch_counts(web.requests())
+    expected = web.web.expected(web.seeds[:1]).fetched
+    assert {url: counts[url] for url in expected} == dict.fromkeys(expected, 1)
+    assert ships.status()["reclaimed"] == 0
+
+
+def test_workers_wait_while_redis_is_away(tmp_path: Path, big_web: DemoServer) -> None:
+    expected = big_web.web.expected(big_web.seeds[:1])
+    server = RedisServer(tmp_path / "redis", "appendonly yes", "appendfsync always")
+    (tmp_path / "redis").mkdir(exist_ok=True)
+    with server, fleet(tmp_path, server.url) as ships:
+        workers = [ships.start(seeds=big_web.seeds[0], scope="any", delay=0.02) for _ in range(2)]
+        wait_for(lambda: ships.status()["done"] > 200, "200 pages", 60)
+        server.kill()
+        for worker in workers:
+            worker.wait_for_log("Redis does not answer")
+        server.start()
+        assert ships.wait() == ["finished"] * 2
+        assert "Redis answers again" in workers[0].log
+        assert set(ships.urls()) == expected.pages | expected.redirects | expected.non_html
+        assert_settled(ships)

@@ -1,0 +1,152 @@
+"""Real workers for tests: `scrapy crawl` processes that share a Redis and write to one folder."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from crawlproj import connection, status
+from crawlproj.frontier.frontier import Frontier
+from tests.servers.redis import wait_for
+
+PROJECT = Path(__file__).parents[2]
+QUICK = {"CRAWL_STATS_INTERVAL": "1", "FRONTIER_RETRY_DELAY": "0.1", "SEEN_CAPACITY": "100000"}
+
+
+class Worker:
+    """One `scrapy crawl` process and its log."""
+
+    def __init__(self, command: list[str], env: dict[str, str], cwd: Path, log: Path) -> None:
+        self.log_path = log
+        with log.open("wb") as file:
+            self.process = subprocess.Popen(
+                command, env=env, cwd=cwd, stdout=file, stderr=subprocess.STDOUT
+            )
+
+    @property
+    def log(self) -> str:
+        return self.log_path.read_text(errors="replace")
+
+    @property
+    def reason(self) -> str:
+        """Why its spider closed."""
+        found = re.search(r"Spider closed \((.*?)\)", self.log)
+        return found[1] if found else ""
+
+    @property
+    def is_running(self) -> bool:
+        return self.process.poll() is None
+
+    def wait(self, timeout_s: float = 90) -> str:
+        """Wait for its end; returns the reason."""
+        try:
+            self.process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError(
+                f"still running after {timeout_s} s:\n{self.log[-5000:]}"
+            ) from None
+        return self.reason
+
+    def wait_for_log(self, text: str, timeout_s: float = 30) -> None:
+        wait_for(lambda: text in self.log or not self.is_running, text, timeout_s)
+        assert text in self.log, self.log[-5000:]
+
+    def signal(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    def kill(self) -> None:
+        if self.is_running:
+            self.process.kill()
+            self.process.wait()
+
+
+class Fleet:
+    """Workers of one crawl, and what can be seen of it from outside."""
+
+    def __init__(self, folder: Path, redis_url: str, project: Path = PROJECT) -> None:
+        self.folder = folder
+        self.redis_url = redis_url
+        self.project = project
+        self.output = folder / "output"
+        self.workers: list[Worker] = []
+
+    def start(
+        self, spider: str = "site", settings: dict[str, Any] | None = None, **args: Any
+    ) -> Worker:
+        """Start a worker with these settings and spider arguments."""
+        given = {**QUICK, "CRAWL_OUTPUT": str(self.output), **(settings or {})}
+        command = [sys.executable, "-m", "scrapy", "crawl", spider]
+        for name, value in args.items():
+            command += ["-a", f"{name}={value}"]
+        for name, value in given.items():
+            command += ["-s", f"{name}={value}"]
+        log = self.folder / f"worker-{len(self.workers)}.log"
+        worker = Worker(command, self.env, self.project, log)
+        self.workers.append(worker)
+        return worker
+
+    @property
+    def env(self) -> dict[str, str]:
+        env = {**os.environ, "PYTHONPATH": str(PROJECT), "REDIS_URL": self.redis_url}
+        return env if self.redis_url else {k: v for k, v in env.items() if k != "REDIS_URL"}
+
+    def wait(self, timeout_s: float = 90) -> list[str]:
+        """Wait for all workers; returns the reasons."""
+        return [worker.wait(timeout_s) for worker in self.workers]
+
+    def command(self, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        """Run another scrapy command of the project."""
+        return subprocess.run(
+            [sys.executable, "-m", "scrapy", *words],
+            env=self.env,
+            cwd=self.project,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def status(self, crawl: str = "site") -> dict[str, Any]:
+        """What `scrapy status --json` prints, read directly."""
+
+        async def read() -> dict[str, Any]:
+            client = await connection.connect(self.redis_url)
+            try:
+                return await status.read(Frontier(client, crawl, "test"))
+            finally:
+                await client.aclose()
+
+        return asyncio.run(read())
+
+    def rows(self, kind: str, crawl: str = "site") -> list[dict[str, str]]:
+        """The rows that all workers wrote."""
+        rows = []
+        for part in sorted((self.output / crawl).glob(f"{kind}-*.csv")):
+            with part.open(newline="", encoding="utf-8") as file:
+                rows += list(csv.DictReader(file))
+        return rows
+
+    def urls(self, kind: str = "pages") -> list[str]:
+        return [row["url"] for row in self.rows(kind)]
+
+
+@contextmanager
+def fleet(folder: Path, redis_url: str, project: Path = PROJECT) -> Iterator[Fleet]:
+    """A fleet whose workers are gone at the end, whatever happens."""
+    sailing = Fleet(folder, redis_url, project)
+    try:
+        yield sailing
+    finally:
+        for worker in sailing.workers:
+            worker.kill()
