@@ -161,7 +161,8 @@ class Worker:
                 task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         try:
-            await asyncio.wait_for(self._hand_in(), self.lease_timeout_s)
+            async with asyncio.timeout(self.lease_timeout_s):
+                await self._hand_in()
         except TimeoutError:
             logger.error("Redis stayed away; other workers will take over what this one held")
 
@@ -310,6 +311,8 @@ class Worker:
 
     @staticmethod
     async def _sleep(event: asyncio.Event, most_s: float) -> None:
+        # Not wait_for(): it can swallow the cancellation by which a loop ends.
         with suppress(TimeoutError):
-            await asyncio.wait_for(event.wait(), most_s)
+            async with asyncio.timeout(most_s):
+                await event.wait()
         event.clear()

@@ -102,8 +102,8 @@ class Replica:
         """Take over a layer as Redis holds it: most significant bit first, tail not stored."""
         bloom = self.layers[layer]
         bits = bitarray(endian="big")
-        bits.frombytes(raw)
-        bits.extend(bitarray(max(0, bloom.num_bits - len(bits))))
+        bits.frombytes(raw.ljust(-(-bloom.num_bits // 8), b"\0"))
+        del bits[bloom.num_bits :]
         bloom.bitarray = bits
 
 

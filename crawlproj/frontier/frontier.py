@@ -87,6 +87,8 @@ class Frontier:
                 fields=self.limits.fields(shard.number, text),
                 lasts_ms=limits.lasts_ms,
             )
+        if opened.state != "finished":
+            await _reopen(self.shards[1:])
         return opened
 
     async def attach(self) -> dict[str, str]:
@@ -204,23 +206,27 @@ class Frontier:
     async def finish(self) -> State:
         """End the crawl if nothing is left anywhere; returns its state afterwards.
 
-        Shards are not counted at one instant, so they are counted twice: a URL can only
-        appear on one shard while another still holds its parent, and whatever moved in
-        between shows as a difference.
+        The first shard is the last to end, for its state is the crawl's: what a seed that came
+        in between, or a crash, leaves half ended is opened again.
         """
-        if len(self.shards) > 1:
-            before = await self.counts()
-            if before != await self.counts():
-                return "running"
-        done: list[Shard] = []
-        for shard in self.shards:
-            state = await shard.finish()
+        at_rest = len(self.shards) == 1 or await self._is_at_rest()
+        ended: list[Shard] = []
+        for shard in reversed(self.shards):
+            state = await shard.finish(at_rest)
             if state not in ("finished", "stopped"):
-                for early in done:
-                    await early.control("running", ["finished"])
+                await _reopen(ended)
                 return state
-            done.append(shard)
+            ended.append(shard)
         return state
+
+    async def _is_at_rest(self) -> bool:
+        """Shards are not counted at one instant, so they are counted twice: a URL can only
+        appear on one shard while another still holds its parent, and whatever moved in
+        between shows as a difference."""
+        before = await self.counts()
+        if any(before.get(name) for name in UNSETTLED):
+            return False
+        return before == await self.counts()
 
     async def control(self, wanted: State, allowed_from: Sequence[State]) -> State:
         """Set the state on every shard; returns the first shard's afterwards."""
@@ -250,9 +256,15 @@ class Frontier:
         return items, sum(rates) / len(rates)
 
 
+async def _reopen(shards: Iterable[Shard]) -> None:
+    for shard in shards:
+        await shard.control("running", ["finished"])
+
+
 def _gravest(states: set[State]) -> State:
-    """The state to obey when shards differ for a moment; a limit counts only if all are at it."""
-    for state in ("finished", "stopped", "stopping", "paused"):
+    """The state to obey when shards differ for a moment; the end of the crawl or of its page
+    budget counts only if all have come to it."""
+    for state in ("stopped", "stopping", "paused"):
         if state in states:
             return state
     return "running"

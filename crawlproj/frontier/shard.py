@@ -7,8 +7,8 @@ works in no other.
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import astuple, dataclass, field
 from enum import IntEnum
 from typing import Any, Literal, NamedTuple
@@ -115,7 +115,7 @@ class Shard:
     audit_one_in: int = 1024
     epoch: str = ""
     replica: Replica = field(init=False)
-    pushes: int = 0
+    pushes: int | None = None
     calls: int = 0
 
     def __post_init__(self) -> None:
@@ -133,7 +133,7 @@ class Shard:
 
     async def push(self, worker: str, batch: Sequence[Push], seen_locally: int = 0) -> list[bool]:
         """Queue what is new; tells which were. Repeated after a lost reply, it changes nothing."""
-        number = self.pushes + 1
+        number = await self._next_push(worker)
         while True:
             layers = self.replica.layers
             offsets = [self._offsets(item) for item in batch]
@@ -151,21 +151,37 @@ class Shard:
             ]
             args = [worker, number, len(layers), layers[-1].capacity, pack(items)]
             open_layers, *reply = await self._call("push", [*args, seen_locally])
-            self.replica.grow(open_layers)
+            await self._know_layers(open_layers)
             if reply:
                 break
         self.pushes = number
-        for bits in offsets:
-            if bits:
-                self.replica.add(bits)
-        news = unpack(reply[0])
-        return [bool(new) for new in news] or [False] * len(batch)
+        found = unpack(reply[0])
+        self._learn(offsets, found)
+        return [layer == 0 for layer in found] or [False] * len(batch)
+
+    async def _next_push(self, worker: str) -> int:
+        """A restarted worker of the same name goes on from its former number."""
+        if self.pushes is None:
+            found = await self.client.hget(keys.meta(self.crawl, self.number), f"push:{worker}")
+            self.pushes = int(found or 0)
+        return self.pushes + 1
+
+    async def _know_layers(self, count: int) -> None:
+        if count < len(self.replica.layers):
+            await self.warm()  # the server has lost some: it was restarted, or failed over
+        self.replica.grow(count)
+
+    def _learn(self, offsets: list[Offsets], found: list[int]) -> None:
+        """Copy what the push has set, or found set, in Redis; a repeated push tells neither."""
+        for bits, layer in zip(offsets, found, strict=False):
+            if bits and layer >= 0:
+                self.replica.add(bits[:layer] if layer else bits)
 
     async def lease(self, worker: str, wanted: int) -> Batch:
         """Take up to so many URLs of hosts that are due."""
         state, next_ms, scope, packed = await self._call("lease", [worker, wanted])
         leases = [
-            Lease(self.number, token, host.decode(), level, entry)
+            Lease(self.number, token, host.decode(errors="replace"), level, entry)
             for token, host, level, entry in unpack(packed)
         ]
         return Batch(state.decode(), next_ms, scope, leases)
@@ -175,8 +191,10 @@ class Shard:
         found = await self.client.hgetall(keys.leased_prefix(self.crawl, self.number) + worker)
         leases = []
         for token, packed in found.items():
-            host, level, entry = unpack(packed)
-            leases.append(Lease(self.number, int(token), host.decode(), level, entry))
+            # What cannot be read is no lease of ours; the scripts set it aside.
+            with suppress(ValueError, TypeError, AttributeError):
+                host, level, entry = unpack(packed)
+                leases.append(Lease(self.number, int(token), host.decode(), level, entry))
         return leases
 
     async def settle(self, worker: str, batch: Sequence[Settlement]) -> list[int]:
@@ -195,16 +213,18 @@ class Shard:
     async def reclaim(self, most: int = 10) -> Reclaimed:
         """Queue again what dead workers held."""
         workers, queued, packed = await self._call("reclaim", [most])
-        dead = [(host.decode(), level, entry) for host, level, entry in unpack(packed)]
+        dead = [
+            (host.decode(errors="replace"), level, entry) for host, level, entry in unpack(packed)
+        ]
         return Reclaimed(workers, queued, dead)
 
     async def leave(self, worker: str) -> bool:
         """Say goodbye; False if something is still held and will be reclaimed."""
         return bool(await self._call("leave", [worker]))
 
-    async def finish(self) -> State:
+    async def finish(self, others_at_rest: bool = True) -> State:
         """End the crawl here if nothing is left to do; returns the state afterwards."""
-        state: State = (await self._call("finish", [])).decode()
+        state: State = (await self._call("finish", [int(others_at_rest)])).decode()
         return state
 
     async def control(self, wanted: State, allowed_from: Sequence[State]) -> State:
@@ -213,7 +233,7 @@ class Shard:
         return state
 
     async def drain(self, reason: str, most_hosts: int = 1000) -> int:
-        """Filter what is queued, some hosts a call; returns how many URLs are left."""
+        """Filter what is queued, some hosts a call; returns how many URLs that were."""
         return int(await self._call("drain", [most_hosts, reason]))
 
     async def wants_pages(self) -> bool:
@@ -225,12 +245,12 @@ class Shard:
 
     async def give_pages(self, other: Shard) -> None:
         """Hand the page budget that is not needed here to another shard."""
-        offer = await self._call("give", [other.number, secrets.token_hex(8)])
+        offer = await self._call("give", [other.number])
         if offer:
-            offer_id, number, pages = offer
-            taker = Shard(self.client, self.crawl, int(number), self.geometry, epoch=self.epoch)
-            await taker._call("take", [self.number, offer_id, pages])
-            await self._call("given", [offer_id])
+            number, to, pages = offer
+            taker = Shard(self.client, self.crawl, int(to), Geometry(1, 0.1), epoch=self.epoch)
+            await taker._call("take", [self.number, number, pages])
+            await self._call("given", [number])
 
     async def counts(self) -> dict[str, int]:
         """The ledger, as it stands."""

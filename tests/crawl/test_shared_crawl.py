@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,7 +45,7 @@ def test_three_workers_fetch_every_page_exactly_once(ships: Fleet, big_web: Demo
     before = len(big_web.requests())
     expected = big_web.web.expected(big_web.seeds[:1])
     for _ in range(3):
-        ships.start(seeds=big_web.seeds[0], scope="any", delay=0)
+        ships.start(seeds=big_web.seeds[0], scope="any", delay=0.05)
     assert ships.wait() == ["finished"] * 3
     fetched = pages_fetched(big_web, before)
     assert set(fetched) == expected.fetched
@@ -65,8 +66,7 @@ def test_a_killed_worker_loses_nothing(ships: Fleet, big_web: DemoServer) -> Non
     expected = big_web.web.expected(big_web.seeds[:1])
     quick = {"FRONTIER_LEASE_TIMEOUT": "2"}
     workers = [
-        ships.start(settings=quick, seeds=big_web.seeds[0], scope="any", delay=0.05)
-        for _ in range(3)
+        ships.start(quick, seeds=big_web.seeds[0], scope="any", delay=0.05) for _ in range(3)
     ]
     wait_for(lambda: ships.status()["done"] > 300, "300 pages", 60)
     victim = next(w for w in ships.status()["workers"] if w["pid"] == workers[1].process.pid)
@@ -96,14 +96,12 @@ def test_a_page_limit_is_exact_across_workers(ships: Fleet, big_web: DemoServer)
 
 def test_a_host_limit_is_exact_across_workers(ships: Fleet, big_web: DemoServer) -> None:
     for _ in range(3):
-        ships.start(seeds=big_web.seeds[0], scope="any", delay=0, per_host=4, pages_per_host=7)
+        ships.start(seeds=",".join(big_web.seeds), delay=0, per_host=4, pages_per_host=7)
     assert ships.wait() == ["finished"] * 3
-    by_host: dict[str, int] = {}
-    for url in ships.urls():
-        host = url.split("/")[2]
-        by_host[host] = by_host.get(host, 0) + 1
-    assert max(by_host.values()) == 7
-    assert sum(count == 7 for count in by_host.values()) > 40
+    by_host = Counter(url.split("/")[2] for url in ships.urls())
+    assert len(by_host) == SPEC.hosts
+    assert set(by_host.values()) == {7}
+    assert ships.status()["filtered"]["host_limit"] > 0
     assert_settled(ships)
 
 
@@ -146,10 +144,24 @@ def test_sigterm_returns_what_was_leased(ships: Fleet, big_web: DemoServer) -> N
     assert len(ships.urls()) == now["done"]
 
 
+def test_depth_counts_links_from_a_seed_across_workers(ships: Fleet) -> None:
+    # The root comes first, so two links away from it no order of fetching makes a difference.
+    spec = WebSpec(seed=5, hosts=6, pages=300).smooth()
+    with DemoServer(spec) as web:
+        expected = web.web.expected(web.seeds, scope="host", depth=2)
+        for _ in range(3):
+            ships.start(seeds=",".join(web.seeds), delay=0, depth=2)
+        assert ships.wait() == ["finished"] * 3
+    assert set(ships.urls()) == expected.pages
+    assert {int(row["depth"]) for row in ships.rows("pages")} == {0, 1, 2}
+    assert ships.status()["filtered"]["depth"] > 0
+    assert_settled(ships)
+
+
 def test_after_a_finished_crawl_the_next_start_begins_a_new_one(ships: Fleet) -> None:
     with DemoServer(WebSpec(hosts=2, pages=20).smooth()) as web:
         for greeting in ("Beginning", "Beginning"):
-            worker = ships.start(seeds=web.seeds[0], scope="any", delay=0)
+            worker = ships.start({"CRAWL_RUN_ID": ""}, seeds=web.seeds[0], scope="any", delay=0)
             assert worker.wait() == "finished"
             assert f"{greeting} the crawl" in worker.log
         assert set(fetch_counts(web.requests()).values()) == {2}
@@ -163,7 +175,7 @@ def test_a_slow_page_is_not_taken_for_a_dead_worker(ships: Fleet) -> None:
     with DemoServer(spec) as web:
         for _ in range(2):
             ships.start(
-                settings={"FRONTIER_LEASE_TIMEOUT": "1"},
+                {"FRONTIER_LEASE_TIMEOUT": "1"},
                 seeds=web.seeds[0],
                 scope="any",
                 delay=0,

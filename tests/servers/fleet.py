@@ -6,6 +6,7 @@ import asyncio
 import csv
 import os
 import re
+import secrets
 import signal
 import subprocess
 import sys
@@ -78,13 +79,15 @@ class Fleet:
         self.redis_url = redis_url
         self.project = project
         self.output = folder / "output"
+        self.run = secrets.token_hex(4)
         self.workers: list[Worker] = []
 
     def start(
-        self, spider: str = "site", settings: dict[str, Any] | None = None, **args: Any
+        self, settings: dict[str, Any] | None = None, spider: str = "site", **args: Any
     ) -> Worker:
         """Start a worker with these settings and spider arguments."""
-        given = {**QUICK, "CRAWL_OUTPUT": str(self.output), **(settings or {})}
+        own = {"CRAWL_OUTPUT": str(self.output), "CRAWL_RUN_ID": self.run}
+        given = {**QUICK, **own, **(settings or {})}
         command = [sys.executable, "-m", "scrapy", "crawl", spider]
         for name, value in args.items():
             command += ["-a", f"{name}={value}"]

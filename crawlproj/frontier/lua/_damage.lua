@@ -14,6 +14,9 @@ local function read_url(packed)
       return name, level, entry
     end
   end
+end
+
+local function set_aside()
   damaged = true
   count('corrupt', 1)
 end

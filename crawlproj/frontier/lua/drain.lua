@@ -14,6 +14,8 @@ for _, packed in ipairs(redis.call('ZRANGE', DELAYED, 0, most - 1)) do
   if read_url(packed) then
     count('delayed', -1)
     count('filtered:' .. ARGV[3], 1)
+  else
+    set_aside()
   end
 end
 if damaged then write_off('delayed', redis.call('ZCARD', DELAYED)) end

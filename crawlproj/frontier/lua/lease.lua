@@ -26,6 +26,8 @@ for _, packed in ipairs(redis.call('ZRANGE', DELAYED, '-inf', NOW, 'BYSCORE', 'L
   if name then
     enqueue(name, level, entry, true)
     count('delayed', -1)
+  else
+    set_aside()
   end
   redis.call('ZREM', DELAYED, packed)
 end

@@ -16,7 +16,7 @@ local queued, dead = 0, {}
 
 local function take_back(token, packed, nth)
   local name, level, entry = read_url(packed)
-  if not name then return end
+  if not name then return set_aside() end
   local again = with_attempt(entry)
   release_host(name, 0, DELAY_MS)
   count('leased', -1)

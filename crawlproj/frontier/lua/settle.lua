@@ -20,11 +20,10 @@ local settled, late = 0, {}
 for _, item in ipairs(cmsgpack.unpack(ARGV[3])) do
   local token, verdict, ago_ms, pause_ms, reason, entry, delay_ms, status, size = unpack(item, 1, 9)
   local packed = redis.call('HGET', held, token)
-  local name, level, leased_entry
-  if packed then name, level, leased_entry = read_url(packed) end
+  local name, level, leased_entry = read_url(packed)
   if not name then
     late[#late + 1] = token
-    redis.call('HDEL', held, token)
+    if packed then set_aside() end
   else
     local host = release_host(name, ago_ms, pause_ms)
     if verdict == 'done' then
@@ -41,10 +40,10 @@ for _, item in ipairs(cmsgpack.unpack(ARGV[3])) do
     end
     if status > 0 then count('status:' .. status, 1) end
     count('bytes', size)
-    redis.call('HDEL', held, token)
     count('leased', -1)
     settled = settled + 1
   end
+  redis.call('HDEL', held, token)
 end
 count('late', #late)
 if damaged then mend_leases() end

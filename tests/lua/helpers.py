@@ -1,0 +1,342 @@
+"""Everything that a shard keeps, read into plain Python, and a crawl that tests drive by hand.
+
+A test states what is there before and after an operation: `State(ready=["http://a"], …)`; what it
+does not name is empty. Times are whole minutes since the crawl began, on a clock that the test
+sets; entries are shown as their path, with a prime for each attempt that was made: `/a''`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from redis import Redis
+
+from crawlproj import keys
+from crawlproj.connection import connect
+from crawlproj.frontier.bloom import Geometry
+from crawlproj.frontier.frontier import Limits
+from crawlproj.frontier.shard import Batch, Kind, Lease, Opened, Push, Settlement, Shard
+from crawlproj.frontier.wire import unpack
+
+CRAWL = "c"
+MINUTE_MS = 60_000
+A, B, C = "http://a", "http://b", "http://c"
+
+_SHOWN_META = (b"state", b"pages", b"offer")
+
+
+class Host(NamedTuple):
+    """A host's record; `cooling` in minutes, earliest first."""
+
+    levels: list[int] = []  # noqa: RUF012 - never changed
+    out: int = 0
+    cooling: list[int] = []  # noqa: RUF012
+    pages: int = 0
+    at: str | None = None
+
+
+@dataclass
+class State:
+    """All keys of a shard. META without what only runs on, COUNTS without zeros."""
+
+    meta: dict[str, Any] = field(default_factory=lambda: {"state": "running"})
+    counts: dict[str, int] = field(default_factory=dict)
+    hosts: dict[str, Host] = field(default_factory=dict)
+    ready: list[str] = field(default_factory=list)
+    waiting: list[tuple[str, int]] = field(default_factory=list)
+    queues: dict[str, dict[int, list[str]]] = field(default_factory=dict)
+    delayed: list[tuple[int, str, int, str]] = field(default_factory=list)
+    leased: dict[str, dict[int, tuple[str, int, str]]] = field(default_factory=dict)
+    dead: dict[int, tuple[str, int, str, str]] = field(default_factory=dict)
+    workers: dict[str, int] = field(default_factory=dict)
+    about: dict[str, Any] = field(default_factory=dict)
+    seeds: set[str] = field(default_factory=set)
+    audit: set[str] = field(default_factory=set)
+    scope: set[str] = field(default_factory=set)
+    layers: list[int] = field(default_factory=lambda: [0])
+    raw: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """Every key as Redis holds it, the seen filter's bitmaps and running numbers included."""
+
+
+def with_worker(**parts: Any) -> State:
+    """A state in which the worker `w` is known."""
+    return State(workers={"w": 1000}, about={"w": {}}, **parts)
+
+
+def link(host: str, path: str, level: int = 0) -> Push:
+    return Push(Kind.LINK, host, level, entry(path), host + path)
+
+
+def seed(host: str, path: str, level: int = 0) -> Push:
+    return link(host, path, level)._replace(kind=Kind.SEED)
+
+
+def unfiltered(host: str, path: str, level: int = 0) -> Push:
+    return link(host, path, level)._replace(kind=Kind.UNFILTERED)
+
+
+def filtered(reason: str, url: str) -> Push:
+    return Push(Kind.FILTERED, "", 0, reason.encode(), f"{reason} {url}")
+
+
+def entry(path: str, attempts: int = 0) -> bytes:
+    return bytes((attempts, 1)) + path.encode()
+
+
+def shown(stored: bytes) -> str:
+    if len(stored) < 2 or stored[1] != 1:
+        return repr(stored)
+    return stored[2:].decode() + "'" * stored[0]
+
+
+def paths(batch: Batch) -> list[str]:
+    return [shown(lease.entry) for lease in batch.leases]
+
+
+def structures(redis: Redis, crawl: str = CRAWL, shard: int = 0) -> State:
+    """Read every key of the shard; whatever is no key of a shard fails here."""
+    names = {key(crawl, shard): key.__name__ for key in keys._VECTOR}
+    raw = {_known(name.decode(), names): _value(redis, name) for name in _all(redis, crawl, shard)}
+    meta = {name.decode(): value.decode(errors="replace") for name, value in raw["meta"].items()}
+    clock = _Clock(int(meta["started_ms"]))
+    return State(
+        meta=_visiblemeta(raw["meta"]),
+        counts={name.decode(): int(n) for name, n in raw.get("counts", {}).items() if int(n)},
+        hosts={n.decode(): _host(p, clock) for n, p in raw.get("hosts", {}).items()},
+        ready=[name.decode() for name, _ in raw.get("ready", [])],
+        waiting=[(name.decode(), clock.minute(at)) for name, at in raw.get("waiting", [])],
+        queues=_queues(raw),
+        delayed=[_delayed(packed, clock.minute(at)) for packed, at in raw.get("delayed", [])],
+        leased=_leased(raw),
+        dead={int(token): _dead(packed) for token, packed in raw.get("dead", {}).items()},
+        workers={name.decode(): clock.minute(at) for name, at in raw.get("workers", [])},
+        about={name.decode(): json.loads(told) for name, told in raw.get("about", {}).items()},
+        seeds={key.decode() for key in raw.get("seeds", set())},
+        audit={key.decode() for key in raw.get("audit", set())},
+        scope={name.decode() for name in raw.get("scope", set())},
+        layers=_layers(raw.get("layers", {})),
+        raw=raw,
+    )
+
+
+def set_clock(redis: Redis, minute: float, crawl: str = CRAWL, shard: int = 0) -> None:
+    """Let the scripts of the shard believe that so many minutes of the crawl have passed."""
+    seconds, micros = redis.time()
+    began_ms = int(redis.hget(keys.meta(crawl, shard), "started_ms"))
+    skew_ms = began_ms + round(minute * MINUTE_MS) - seconds * 1000 - micros // 1000
+    redis.hset(keys.meta(crawl, shard), "skew_ms", skew_ms)
+
+
+def assert_balanced(state: State) -> None:
+    """The ledger says what the structures hold, and each host stands where it belongs."""
+    counts = Counter(state.counts)
+    queued = sum(len(paths) for levels in state.queues.values() for paths in levels.values())
+    leased = [lease for held in state.leased.values() for lease in held.values()]
+    assert counts["queued"] == queued
+    assert counts["delayed"] == len(state.delayed)
+    assert counts["leased"] == len(leased)
+    assert counts["dead"] == len(state.dead) == _sum(counts, "dead:")
+    settled = counts["done"] + counts["dead"] + _sum(counts, "filtered:")
+    assert counts["discovered"] == queued + len(state.delayed) + len(leased) + settled
+    assert all(value >= 0 for value in counts.values())
+    out = Counter(host for host, _, _ in leased)
+    waiting = [name for name, _ in state.waiting]
+    for name, host in state.hosts.items():
+        assert sorted(state.queues.get(name, {})) == host.levels
+        assert host.out == out[name]
+        assert (name in state.ready, name in waiting) == (host.at == "ready", host.at == "waiting")
+        assert not host.at or host.levels
+    assert state.queues.keys() | out.keys() | set(state.ready) | set(waiting) <= state.hosts.keys()
+
+
+class Worker:
+    """A worker at its shard, each call awaited on the spot."""
+
+    def __init__(self, name: str, shard: Shard, runner: asyncio.Runner) -> None:
+        self.name = name
+        self.shard = shard
+        self._run = runner.run
+
+    def push(self, *batch: Push, seen_locally: int = 0) -> list[bool]:
+        return self._run(self.shard.push(self.name, batch, seen_locally))
+
+    def lease(self, wanted: int = 100) -> Batch:
+        return self._run(self.shard.lease(self.name, wanted))
+
+    def lease_one(self) -> Lease:
+        [lease] = self.lease(1).leases
+        return lease
+
+    def settle(self, *batch: Settlement) -> list[int]:
+        return self._run(self.shard.settle(self.name, batch))
+
+    def done(self, *leases: Lease, **how: Any) -> list[int]:
+        return self.settle(*(Settlement(lease.token, "done", **how) for lease in leases))
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self.shard, name)
+        takes_worker = name in ("renew", "leave", "held")
+        return lambda *a, **k: self._run(method(*((self.name, *a) if takes_worker else a), **k))
+
+
+class HandCrawl:
+    """One shard of one crawl, its workers, and its clock."""
+
+    def __init__(self, redis: Redis, client: Any, runner: asyncio.Runner) -> None:
+        self.redis = redis
+        self._client = client
+        self._runner = runner
+        self._epochs = (f"e{number}" for number in itertools.count(1))
+        self.geometry = Geometry(1000, 0.01)
+        self.audit_one_in = 1 << 40
+        self.opened: Opened | None = None
+
+    def open(self, *, run: str = "run", follow: str = "", **limits: Any) -> Opened:
+        given = Limits(**limits)
+        fields = given.fields(0, '{"plan": 1}')
+        opening = self._shard().open(
+            "" if follow else next(self._epochs),
+            follow=follow,
+            run=run,
+            fields=fields,
+            lasts_ms=given.lasts_ms,
+        )
+        self.opened = self._runner.run(opening)
+        return self.opened
+
+    def worker(self, name: str = "w", timeout_minutes: float = 1000) -> Worker:
+        """A worker that has told the shard of itself."""
+        worker = self.stranger(name)
+        worker.renew(round(timeout_minutes * MINUTE_MS), {})
+        return worker
+
+    def stranger(self, name: str = "w") -> Worker:
+        """A worker that the shard does not know."""
+        return Worker(name, self._shard(), self._runner)
+
+    def at(self, minute: float) -> None:
+        set_clock(self.redis, minute)
+
+    def state(self) -> State:
+        state = structures(self.redis)
+        assert_balanced(state)
+        return state
+
+    def key(self, name: str, tail: object = "") -> str:
+        function = getattr(keys, f"{name}_prefix" if tail != "" else name)
+        return f"{function(CRAWL, 0)}{tail}"
+
+    def _shard(self) -> Shard:
+        epoch = self.opened.epoch if self.opened else ""
+        return Shard(self._client, CRAWL, 0, self.geometry, self.audit_one_in, epoch)
+
+
+@contextmanager
+def hand_crawl(url: str, redis: Redis) -> Iterator[HandCrawl]:
+    with asyncio.Runner() as runner:
+        client = runner.run(connect(url))
+        try:
+            yield HandCrawl(redis, client, runner)
+        finally:
+            runner.run(client.aclose())
+
+
+class _Clock(NamedTuple):
+    began_ms: int
+
+    def minute(self, at_ms: float) -> int:
+        return round((at_ms - self.began_ms) / MINUTE_MS)
+
+
+def _all(redis: Redis, crawl: str, shard: int) -> list[bytes]:
+    pattern = keys.tag(crawl, shard).replace("{", "\\{").replace("}", "\\}")
+    return list(redis.scan_iter(match=f"{pattern}*", count=1000))
+
+
+def _known(key: str, names: dict[str, str]) -> str:
+    if key in names:
+        return names[key]
+    for prefix, name in names.items():
+        if prefix.endswith(":") and key.startswith(prefix):
+            return f"{name.removesuffix('_prefix')} {key.removeprefix(prefix)}"
+    raise AssertionError(f"a key that keys.py does not know: {key}")
+
+
+def _value(redis: Redis, key: bytes) -> Any:
+    match redis.type(key):
+        case b"hash":
+            return redis.hgetall(key)
+        case b"zset":
+            return redis.zrange(key, 0, -1, withscores=True)
+        case b"list":
+            return redis.lrange(key, 0, -1)
+        case b"set":
+            return redis.smembers(key)
+    return redis.get(key)
+
+
+def _visiblemeta(meta: dict[bytes, bytes]) -> dict[str, Any]:
+    visible: dict[str, Any] = {}
+    for name, value in meta.items():
+        if name == b"offer":
+            visible["offer"] = unpack(value)
+        elif (name in _SHOWN_META or name.startswith(b"took:")) and value != b"-1":
+            visible[name.decode()] = int(value) if value.isdigit() else value.decode()
+    return visible
+
+
+def _host(packed: bytes, clock: _Clock) -> Host:
+    found = {name.decode(): value for name, value in unpack(packed).items()}
+    assert found.get("best") == (found["levels"][-1] if found["levels"] else None)
+    at = found["at"].decode() if "at" in found else None
+    cooling = sorted(clock.minute(due) for due in found["cooling"])
+    return Host(found["levels"], found["out"], cooling, found["pages"], at)
+
+
+def _queues(raw: dict[str, Any]) -> dict[str, dict[int, list[str]]]:
+    queues: dict[str, dict[int, list[str]]] = {}
+    for key, entries in raw.items():
+        if key.startswith("queue "):
+            level, _, host = key.removeprefix("queue ").partition(":")
+            queues.setdefault(host, {})[int(level)] = [shown(one) for one in entries]
+    return queues
+
+
+def _delayed(packed: bytes, minute: int) -> tuple[int, str, int, str]:
+    host, level, stored, _ = unpack(packed)
+    return minute, host.decode(), level, shown(stored)
+
+
+def _leased(raw: dict[str, Any]) -> dict[str, dict[int, tuple[str, int, str]]]:
+    leased: dict[str, dict[int, tuple[str, int, str]]] = {}
+    for key, held in raw.items():
+        if key.startswith("leased "):
+            leased[key.removeprefix("leased ")] = {
+                int(token): _url(unpack(packed)) for token, packed in held.items()
+            }
+    return leased
+
+
+def _url(fields: list[Any]) -> tuple[str, int, str]:
+    host, level, stored = fields[:3]
+    return host.decode(), level, shown(stored)
+
+
+def _dead(packed: bytes) -> tuple[str, int, str, str]:
+    fields = unpack(packed)
+    return *_url(fields), fields[3].decode()
+
+
+def _layers(raw: dict[bytes, bytes]) -> list[int]:
+    return [int(raw.get(b"items:%d" % layer, 0)) for layer in range(int(raw.get(b"open", 0)))]
+
+
+def _sum(counts: Counter[str], prefix: str) -> int:
+    return sum(value for name, value in counts.items() if name.startswith(prefix))

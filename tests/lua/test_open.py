@@ -1,0 +1,132 @@
+"""open.lua: a crawl begins, is joined, resumed, or found finished."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from crawlproj import keys
+from crawlproj.frontier.wire import pack
+from tests.lua.helpers import CRAWL, MINUTE_MS, A, HandCrawl, Host, State, link
+
+
+def _mode(crawl: HandCrawl, **how: Any) -> tuple[str, str, str]:
+    opened = crawl.open(**how)
+    return opened.mode, opened.epoch, opened.state
+
+
+def test_the_first_worker_begins_the_crawl(crawl: HandCrawl) -> None:
+    assert _mode(crawl, pages=5, per_host=3) == ("new", "e1", "running")
+    assert crawl.state() == State(meta={"state": "running", "pages": 5})
+    assert crawl.opened is not None and crawl.opened.plan == {"plan": 1}
+
+
+def test_one_that_comes_while_the_crawl_is_empty_or_has_workers_joins_it(crawl: HandCrawl) -> None:
+    crawl.open(pages=5)
+    assert _mode(crawl, run="second", pages=9) == ("joined", "e1", "running")
+    worker = crawl.worker()
+    worker.push(link(A, "/1"))
+    before = crawl.state()
+    assert _mode(crawl, run="third") == ("joined", "e1", "running")
+    assert crawl.state() == before
+
+
+def test_one_that_comes_after_all_others_died_resumes_the_crawl(crawl: HandCrawl) -> None:
+    crawl.open()
+    worker = crawl.worker(timeout_minutes=1)
+    worker.push(link(A, "/1"))
+    worker.lease()
+    crawl.at(2)
+    before = crawl.state()
+    assert _mode(crawl, run="later") == ("resumed", "e1", "running")
+    assert crawl.state() == before
+
+
+def test_a_stopped_crawl_runs_again_with_a_new_deadline(crawl: HandCrawl) -> None:
+    crawl.open(lasts_ms=5 * MINUTE_MS)
+    worker = crawl.stranger()
+    worker.push(link(A, "/1"))
+    crawl.at(9)
+    assert worker.control("stopping", ["running"]) == "stopped"
+    assert _mode(crawl, run="later", lasts_ms=5 * MINUTE_MS) == ("resumed", "e1", "running")
+    worker = crawl.worker()
+    crawl.at(13)
+    assert worker.lease().state == "running"
+    crawl.at(15)
+    assert worker.lease().state == "stopping"
+
+
+def test_a_crawl_that_was_stopping_when_its_workers_died_runs_again(crawl: HandCrawl) -> None:
+    crawl.open()
+    worker = crawl.worker(timeout_minutes=1)
+    worker.push(link(A, "/1"))
+    worker.control("stopping", ["running"])
+    assert _mode(crawl) == ("joined", "e1", "stopping")
+    crawl.at(2)
+    assert _mode(crawl) == ("resumed", "e1", "running")
+
+
+def test_a_paused_crawl_stays_paused(crawl: HandCrawl) -> None:
+    crawl.open()
+    crawl.stranger().control("paused", ["running"])
+    assert _mode(crawl, run="later") == ("joined", "e1", "paused")
+
+
+def test_after_a_finished_crawl_a_new_one_begins_from_nothing(crawl: HandCrawl) -> None:
+    crawl.open(pages=3, lasts_ms=MINUTE_MS)
+    worker = crawl.worker()
+    worker.push(link(A, "/1"))
+    worker.done(worker.lease_one())
+    worker.finish()
+    assert _mode(crawl, run="later") == ("new", "e2", "running")
+    assert crawl.state() == State()
+    assert int(crawl.redis.hget(crawl.key("meta"), "deadline_ms")) == 0
+    assert crawl.stranger().push(link(A, "/1")) == [True]
+
+
+def test_a_worker_that_was_started_with_the_others_finds_the_crawl_finished(
+    crawl: HandCrawl,
+) -> None:
+    crawl.open(run="fleet")
+    crawl.open(run="guest")
+    crawl.stranger().finish()
+    before = crawl.state()
+    for run in ("fleet", "guest"):
+        assert _mode(crawl, run=run) == ("finished", "e1", "finished")
+    assert crawl.state().raw == before.raw
+
+
+def test_another_shard_follows_the_first_into_its_epoch(crawl: HandCrawl) -> None:
+    assert _mode(crawl, follow="other") == ("new", "other", "running")
+    crawl.stranger().push(link(A, "/1"))
+    before = crawl.state()
+    assert _mode(crawl, follow="other")[1:] == ("other", "running")
+    assert crawl.state() == before
+
+
+def test_what_an_abandoned_crawl_left_does_not_come_back_in_the_next(crawl: HandCrawl) -> None:
+    crawl.open()
+    worker = crawl.worker()
+    worker.push(link(A, "/1"), link(A, "/2", 5), link("http://b", "/1"))
+    worker.lease()
+    crawl.redis.hset(crawl.key("hosts"), "damaged", pack([1, 2]))
+    assert _mode(crawl, follow="anew") == ("new", "anew", "running")
+    assert crawl.state() == State()
+    crawl.stranger().push(link(A, "/3"))
+    assert crawl.state() == State(
+        counts={"discovered": 1, "queued": 1},
+        hosts={A: Host([0], at="ready")},
+        ready=[A],
+        queues={A: {0: ["/3"]}},
+        layers=[1],
+    )
+
+
+def test_every_key_of_a_crawl_carries_its_shards_tag(crawl: HandCrawl) -> None:
+    crawl.open(pages=9)
+    worker = crawl.worker()
+    worker.push(link(A, "/1"), link(A, "/2"))
+    worker.lease()
+    tag = keys.tag(CRAWL, 0)
+    assert tag == "{c:0}"
+    found = crawl.redis.keys()
+    assert len(found) > 8 and all(name.decode().startswith(tag) for name in found)

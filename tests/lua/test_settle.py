@@ -1,0 +1,196 @@
+"""settle.lua: leases end, each by its holder and once."""
+
+from __future__ import annotations
+
+import pytest
+
+from crawlproj.frontier.shard import Settlement
+from tests.lua.helpers import MINUTE_MS, A, B, HandCrawl, Host, State, entry, link, with_worker
+from tests.lua.helpers import Worker as HandWorker
+
+
+def _leased(crawl: HandCrawl, **limits: int) -> tuple[HandWorker, int]:
+    crawl.open(**limits)
+    worker = crawl.worker()
+    worker.push(link(A, "/1", 4), link(A, "/2"))
+    return worker, worker.lease_one().token
+
+
+BEFORE = with_worker(
+    counts={"discovered": 2, "queued": 1, "leased": 1},
+    hosts={A: Host([0], out=1)},
+    queues={A: {0: ["/2"]}},
+    leased={"w": {1: (A, 4, "/1")}},
+    layers=[2],
+)
+
+
+def test_done_counts_the_page_its_status_and_its_bytes(crawl: HandCrawl) -> None:
+    worker, token = _leased(crawl)
+    assert crawl.state() == BEFORE
+    assert worker.settle(Settlement(token, "done", status=200, size=512)) == []
+    assert crawl.state() == with_worker(
+        counts={"discovered": 2, "queued": 1, "done": 1, "status:200": 1, "bytes": 512},
+        hosts={A: Host([0], pages=1, at="ready")},
+        ready=[A],
+        queues={A: {0: ["/2"]}},
+        layers=[2],
+    )
+
+
+def test_filtered_is_counted_with_its_reason_and_is_no_page(crawl: HandCrawl) -> None:
+    worker, token = _leased(crawl)
+    worker.settle(Settlement(token, "filtered", reason="robots", pause_ms=3 * MINUTE_MS))
+    assert crawl.state() == with_worker(
+        counts={"discovered": 2, "queued": 1, "filtered:robots": 1},
+        hosts={A: Host([0], cooling=[3], at="waiting")},
+        waiting=[(A, 3)],
+        queues={A: {0: ["/2"]}},
+        layers=[2],
+    )
+
+
+def test_dead_is_kept_among_the_dead_letters_with_its_attempt(crawl: HandCrawl) -> None:
+    worker, token = _leased(crawl)
+    worker.settle(Settlement(token, "dead", reason="http_500", status=500))
+    counts = {"discovered": 2, "queued": 1, "dead": 1, "dead:http_500": 1, "status:500": 1}
+    assert crawl.state() == with_worker(
+        counts=counts,
+        hosts={A: Host([0], at="ready")},
+        ready=[A],
+        queues={A: {0: ["/2"]}},
+        dead={1: (A, 4, "/1'", "http_500")},
+        layers=[2],
+    )
+
+
+def test_retry_waits_with_one_attempt_more_and_keeps_its_level(crawl: HandCrawl) -> None:
+    worker, token = _leased(crawl)
+    worker.settle(Settlement(token, "retry", delay_ms=8 * MINUTE_MS))
+    assert crawl.state() == with_worker(
+        counts={"discovered": 2, "queued": 1, "delayed": 1},
+        hosts={A: Host([0], at="ready")},
+        ready=[A],
+        queues={A: {0: ["/2"]}},
+        delayed=[(8, A, 4, "/1'")],
+        layers=[2],
+    )
+
+
+def test_retry_can_come_back_as_another_entry(crawl: HandCrawl) -> None:
+    worker, token = _leased(crawl)
+    worker.settle(Settlement(token, "retry", entry=entry("/1?again", 2), delay_ms=0))
+    assert crawl.state().delayed == [(0, A, 4, "/1?again'''")]
+
+
+def test_return_puts_a_url_back_in_front_as_if_it_had_never_left(crawl: HandCrawl) -> None:
+    worker, token = _leased(crawl)
+    worker.settle(Settlement(token, "return"))
+    assert crawl.state() == with_worker(
+        counts={"discovered": 2, "queued": 2},
+        hosts={A: Host([0, 4], at="ready")},
+        ready=[A],
+        queues={A: {0: ["/2"], 4: ["/1"]}},
+        layers=[2],
+    )
+    worker.settle(Settlement(worker.lease_one().token, "done"))
+    worker.push(link(A, "/3"))
+    worker.settle(Settlement(worker.lease_one().token, "return"))
+    assert crawl.state().queues == {A: {0: ["/2", "/3"]}}
+
+
+def test_a_batch_settles_each_lease_by_its_own_verdict(crawl: HandCrawl) -> None:
+    crawl.open(per_host=5)
+    worker = crawl.worker()
+    worker.push(*(link(A, f"/{number}") for number in range(5)))
+    tokens = [lease.token for lease in worker.lease().leases]
+    verdicts = ("done", "filtered", "dead", "retry", "return")
+    batch = [Settlement(t, v, reason="r") for t, v in zip(tokens, verdicts, strict=True)]
+    assert worker.settle(*batch) == []
+    assert crawl.state() == with_worker(
+        counts={
+            **{"discovered": 5, "queued": 1, "delayed": 1, "done": 1},
+            **{"dead": 1, "dead:r": 1, "filtered:r": 1},
+        },
+        hosts={A: Host([0], pages=1, at="ready")},
+        ready=[A],
+        queues={A: {0: ["/4"]}},
+        delayed=[(0, A, 0, "/3'")],
+        dead={3: (A, 0, "/2'", "r")},
+        layers=[5],
+    )
+
+
+def test_a_settlement_that_is_sent_again_changes_nothing(crawl: HandCrawl) -> None:
+    worker, token = _leased(crawl)
+    batch = [Settlement(token, "done", pause_ms=MINUTE_MS, status=200, size=9)]
+    worker.settle(*batch)
+    before = crawl.state()
+    assert worker.settle(*batch) == [token]
+    _assert_only_counted_as_late(before, crawl.state())
+
+
+@pytest.mark.parametrize("verdict", ["done", "filtered", "dead", "retry", "return"])
+def test_the_former_holder_of_a_reclaimed_lease_changes_nothing(
+    crawl: HandCrawl, verdict: str
+) -> None:
+    crawl.open()
+    zombie, living = crawl.worker("zombie", timeout_minutes=1), crawl.worker()
+    zombie.push(link(A, "/1"))
+    token = zombie.lease_one().token
+    crawl.at(2)
+    living.reclaim()
+    living.lease_one()
+    before = crawl.state()
+    late = Settlement(token, verdict, 0, MINUTE_MS, "r", entry("/x"), 9, 200, 9)  # type: ignore[arg-type]
+    assert zombie.settle(late) == [token]
+    _assert_only_counted_as_late(before, crawl.state())
+    zombie.renew(MINUTE_MS, {})
+    before = crawl.state()
+    assert zombie.settle(late) == [token]
+    _assert_only_counted_as_late(before, crawl.state())
+
+
+def test_nobody_settles_what_another_holds(crawl: HandCrawl) -> None:
+    worker, token = _leased(crawl)
+    before = crawl.state()
+    assert crawl.worker("other").settle(Settlement(token, "done")) == [token]
+    after = crawl.state()
+    assert (after.leased, after.queues) == (before.leased, before.queues)
+
+
+def test_a_late_one_does_not_keep_the_rest_of_its_batch_from_being_settled(
+    crawl: HandCrawl,
+) -> None:
+    worker, token = _leased(crawl)
+    assert worker.settle(Settlement(99, "done"), Settlement(token, "done")) == [99]
+    assert crawl.state().counts == {"discovered": 2, "queued": 1, "done": 1, "late": 1}
+
+
+def test_attempts_stop_at_what_a_byte_can_count(crawl: HandCrawl) -> None:
+    worker, token = _leased(crawl)
+    worker.settle(Settlement(token, "retry", entry=entry("/1", 255)))
+    assert crawl.state().delayed == [(0, A, 4, "/1" + "'" * 255)]
+
+
+def test_hosts_are_settled_in_the_order_of_the_batch(crawl: HandCrawl) -> None:
+    crawl.open()
+    worker = crawl.worker()
+    hosts = [f"http://h{number}" for number in range(20)]
+    worker.push(*(link(host, path) for host in hosts for path in ("/1", "/2")))
+    worker.done(*reversed(worker.lease().leases))
+    assert crawl.state().ready == hosts[::-1]
+
+
+def test_an_empty_settlement_changes_nothing(crawl: HandCrawl) -> None:
+    worker, _ = _leased(crawl)
+    assert worker.settle() == []
+    assert crawl.state() == BEFORE
+
+
+def _assert_only_counted_as_late(before: State, after: State) -> None:
+    assert after.raw.pop("counts") == {
+        **before.raw.pop("counts"),
+        b"late": b"%d" % (before.counts.get("late", 0) + 1),
+    }
+    assert after.raw == before.raw
