@@ -1,0 +1,41 @@
+"""A shared frontier in Redis for Scrapy.
+
+The life of a URL, and who moves it
+-----------------------------------
+
+    seed or link ──► normalise, scope, score ──► seen? ──► QUEUED at its host
+                                                              │ host due, best first
+                  ┌────────── retry, after a delay ───────────┤
+                  │                                           ▼
+               DELAYED ◄── transient failure ──────────── LEASED by one worker
+                                                              │ fetch, parse, export
+                       ┌──────────────┬───────────────────────┤
+                       ▼              ▼                        ▼
+                 DEAD (reason)   FILTERED (reason)           DONE
+
+1. A page's links are read by `links.py`, made one form by `urls.py`, judged by `rules.py`, ranked
+   by `frontier/scoring.py` and collected by `discovery.py`. Seeds come through `intake.py`, and
+   ordinary Requests through `scheduler.py` and `records.py`; all meet in `worker.py`.
+2. `worker.py` pushes what was collected. In Redis, `frontier/lua/push.lua` asks the seen filter,
+   puts what is new into its host's queue, and then marks it seen: QUEUED.
+3. `frontier/lua/lease.lua` gives the best URLs of hosts that are due to one worker: LEASED. The
+   host is checked out until the request has ended and its pause has passed. Leases are taken ahead
+   into a buffer, from which Scrapy's engine is served without waiting.
+4. Before a page is fetched, `permission.py` has heard its host's robots.txt, which is itself a URL
+   in the host's queue, in front of all others.
+5. Scrapy downloads, the spider parses, items pass `pipelines/` into the feeds. `notes.py` writes
+   down what happens; `engine.py` tells when it is over; `outcomes.py` makes a verdict of it.
+6. `worker.py` pushes the page's links, has its rows written to disk, and only then settles it:
+   `frontier/lua/settle.lua` makes it DONE, DEAD, FILTERED or DELAYED, and starts the host's pause.
+7. A worker lives by its heartbeat (`renew.lua`). When one falls silent, `reclaim.lua` queues again
+   what it held; should it come back, its late verdicts find nothing to settle.
+8. When nothing is queued, delayed or leased anywhere, `ending.py` ends the crawl for all.
+
+Every script counts what it moves, so at any moment
+discovered = queued + delayed + leased + done + dead + filtered.
+
+What a restart loses: nothing that Redis has kept. A worker's buffers are repeated by others; what
+a Redis loses with its last unsaved second is found again, because a page is settled only after its
+links were pushed. Out of scope: rendering JavaScript, and exactly-once fetching (a page whose
+worker died while fetching it is fetched again).
+"""

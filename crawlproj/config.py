@@ -7,6 +7,7 @@ Names that begin like ours but are not ours stop the start, with the nearest rea
 from __future__ import annotations
 
 import difflib
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
@@ -43,7 +44,7 @@ def _option(
 def _number(kind: type, low: float, high: float = float("inf")) -> Callable[[Any], Any]:
     def parse(raw: Any) -> Any:
         value = kind(raw)
-        if not low <= value <= high:
+        if not low <= value <= high or (isinstance(raw, float) and raw != value):
             raise ValueError
         return value
 
@@ -75,21 +76,42 @@ def _patterns(raw: Any) -> tuple[str, ...]:
     return tuple(pattern for pattern in patterns if pattern)
 
 
+def _words(raw: Any) -> tuple[str, ...]:
+    parts = raw.split(",") if isinstance(raw, str) else raw
+    return tuple(part.strip() for part in parts if part.strip())
+
+
+def _table(raw: Any) -> Mapping[str, Any]:
+    table = json.loads(raw) if isinstance(raw, str) else raw
+    if not isinstance(table, Mapping):
+        raise ValueError
+    return table
+
+
 def _strategy(raw: Any) -> str:
     if raw in ("breadth", "weighted", "novelty") or re.fullmatch(r"[\w.]+\.\w+", str(raw)):
         return str(raw)
     raise ValueError
 
 
-_COUNT = Accepts(_number(int, 1), "give a whole number, 1 or more")
-_DEPTH = Accepts(_number(int, 0), "give a whole number, 0 or more")
+# Beyond it numbers are no longer exact in Redis's scripts.
+_MOST = 10**15
+
+_COUNT = Accepts(_number(int, 1, _MOST), "give a whole number, 1 or more, at most 10^15")
+_DEPTH = Accepts(_number(int, 0, _MOST), "give a whole number, 0 or more, at most 10^15")
+_ATTEMPTS = Accepts(_number(int, 1, 255), "give a whole number, 1 to 255")
+_SHARDS = Accepts(_number(int, 1, 16_384), "give a whole number, 1 to 16384")
 _SECONDS = Accepts(_number(float, 0, 86_400), "give seconds, 0 to 86400")
 _POSITIVE = Accepts(_number(float, 0.001, 86_400), "give seconds, more than 0, at most 86400")
-_MINUTES = Accepts(_number(float, 0.001), "give minutes, more than 0")
+_MINUTES = Accepts(_number(float, 0.001, 10**7), "give minutes, more than 0, at most 10000000")
+_MEGABYTES = Accepts(_number(float, 0.001, 10**7), "give megabytes, more than 0, at most 10000000")
 _SHARE = Accepts(_number(float, 1e-9, 0.49), "give a share between 0 and 0.5, such as 0.001")
 _BOOL = Accepts(_truth, "give true or false")
 _TEXT = Accepts(str, "give text")
 _PATTERNS = Accepts(_patterns, "give a regular expression")
+_FACTOR = Accepts(_number(float, 0, 1000), "give a number, 0 to 1000")
+_TABLE = Accepts(_table, 'give a table such as {"example.com": {"delay": 2}}')
+_WORDS = Accepts(_words, "give words, separated by commas")
 _STRATEGY = Accepts(_strategy, "give breadth, weighted, novelty or the dotted path of a function")
 
 
@@ -137,16 +159,34 @@ class Config:
         "CRAWL_STATS_INTERVAL", 10.0, _POSITIVE, "seconds between rows of stats and progress lines"
     )
     feed_rotate_mb: float = _option(
-        "CRAWL_FEED_ROTATE_MB", 256.0, _POSITIVE, "size at which a feed file is closed for the next"
+        "CRAWL_FEED_ROTATE_MB",
+        256.0,
+        _MEGABYTES,
+        "size at which a feed file is closed for the next",
     )
     feed_rotate_minutes: float = _option(
-        "CRAWL_FEED_ROTATE_MINUTES", 60.0, _POSITIVE, "age at which a feed file is closed"
+        "CRAWL_FEED_ROTATE_MINUTES", 60.0, _MINUTES, "age at which a feed file is closed"
     )
     worker_id: str = _option(
         "CRAWL_WORKER_ID", "", _TEXT, "name of this worker; made from host name and process id"
     )
     run_id: str = _option(
         "CRAWL_RUN_ID", "", _TEXT, "shared by workers started together; `scrapy fleet` sets it"
+    )
+    allow_addresses: tuple[str, ...] = _option(
+        "CRAWL_ALLOW_ADDRESSES",
+        (),
+        _WORDS,
+        "addresses beside the public ones: loopback, private, or networks such as 10.1.0.0/16",
+    )
+    content_types: tuple[str, ...] = _option(
+        "CRAWL_CONTENT_TYPES",
+        ("text/html", "application/xhtml+xml"),
+        _WORDS,
+        "content whose body is read; other pages are recorded by their headers",
+    )
+    dns_ttl_s: float = _option(
+        "CRAWL_DNS_TTL", 300.0, _SECONDS, "seconds for which a resolved name is believed"
     )
     delay_s: float | None = _option(
         "POLITENESS_DELAY",
@@ -162,17 +202,50 @@ class Config:
         "connections to one host, all machines together; none: CONCURRENT_REQUESTS_PER_DOMAIN",
         "per_host",
     )
+    robots: bool = _option(
+        "POLITENESS_ROBOTS",
+        False,
+        _BOOL,
+        "robots.txt once for all workers (with ROBOTSTXT_OBEY); false: Scrapy's own middleware",
+    )
+    give_up: int = _option(
+        "POLITENESS_GIVE_UP", 20, _DEPTH, "failures in a row at which a host is given up; 0: never"
+    )
+    slowness: float = _option(
+        "POLITENESS_SLOWNESS",
+        1.0,
+        _FACTOR,
+        "a host rests at least this many times as long as its last response took",
+    )
+    longest_pause_s: float = _option(
+        "POLITENESS_LONGEST_PAUSE",
+        60.0,
+        _SECONDS,
+        "most that a Crawl-delay or slowness can ask for",
+    )
+    backoff_s: float = _option(
+        "POLITENESS_BACKOFF", 1.0, _SECONDS, "hold of a failing host; doubles with each failure"
+    )
+    longest_hold_s: float = _option(
+        "POLITENESS_LONGEST_HOLD", 600.0, _SECONDS, "most that Retry-After or back-off can ask for"
+    )
+    overrides: Mapping[str, Any] | None = _option(
+        "POLITENESS_OVERRIDES",
+        None,
+        _TABLE,
+        "hosts with a delay, per_host or obey_robots of their own",
+    )
     embedded: bool = _option(
         "FRONTIER_EMBEDDED", False, _BOOL, "start a private Redis when none is named"
     )
     shards: int = _option(
-        "FRONTIER_SHARDS", 1, _COUNT, "parts of the frontier, each on one node of a Redis Cluster"
+        "FRONTIER_SHARDS", 1, _SHARDS, "parts of the frontier, each on one node of a Redis Cluster"
     )
     lease_timeout_s: float = _option(
         "FRONTIER_LEASE_TIMEOUT", 20.0, _POSITIVE, "silence after which a worker counts as dead"
     )
     max_attempts: int = _option(
-        "FRONTIER_MAX_ATTEMPTS", 4, _COUNT, "times a URL may be tried, or lost with its worker"
+        "FRONTIER_MAX_ATTEMPTS", 4, _ATTEMPTS, "times a URL may be tried, or lost with its worker"
     )
     retry_delay_s: float = _option(
         "FRONTIER_RETRY_DELAY", 2.0, _SECONDS, "wait before the first retry; doubles each time"
@@ -232,18 +305,21 @@ def refuse_unknown_arguments(given: Iterable[str]) -> None:
 def _parsed(name: str, raw: Any, accepts: Accepts) -> Any:
     try:
         return accepts.parse(raw)
-    except (ValueError, TypeError, re.error):
+    except (ValueError, TypeError, AttributeError, OverflowError, re.error):
         raise ConfigError(f"{name}={raw}: {accepts.expected}") from None
 
 
 def _from_scrapy(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What Scrapy's own settings say where ours are silent."""
-    found: dict[str, Any] = {
-        "delay_s": float(settings.get("DOWNLOAD_DELAY") or 0),
-        "per_host": int(settings.get("CONCURRENT_REQUESTS_PER_DOMAIN") or 1),
+    """What Scrapy's own settings say where ours are silent; 0 is its word for no limit."""
+    meant = (
+        ("delay_s", "DOWNLOAD_DELAY", _SECONDS, 0.0),
+        ("per_host", "CONCURRENT_REQUESTS_PER_DOMAIN", _DEPTH, 1),
+        ("depth", "DEPTH_LIMIT", _DEPTH, None),
+    )
+    return {
+        ours: _parsed(theirs, settings.get(theirs) or 0, accepts) or default
+        for ours, theirs, accepts, default in meant
     }
-    depth = int(settings.get("DEPTH_LIMIT") or 0)
-    return {**found, "depth": depth} if depth else found
 
 
 def _refuse_unknown(settings: Mapping[str, Any]) -> None:

@@ -7,14 +7,13 @@ filter, ranked, and collected for the next push. What is not followed is counted
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from crawlproj.frontier.scoring import Candidate, Strategy, level
 from crawlproj.frontier.shard import Kind, Push
-from crawlproj.links import resolve
 from crawlproj.records import encode_link
-from crawlproj.urls import Url, registrable_domain
+from crawlproj.urls import Url, UrlError, normalise, registrable_domain
 
 if TYPE_CHECKING:
     from crawlproj.rules import Rules
@@ -28,11 +27,19 @@ Passed = Sequence[str]
 class Discovery:
     """Takes in what pages link to, for one worker."""
 
-    def __init__(self, worker: Worker, rules: Rules, strategy: Strategy) -> None:
+    def __init__(
+        self,
+        worker: Worker,
+        rules: Rules,
+        strategy: Strategy,
+        introduce: Callable[[str], None],
+    ) -> None:
         self._worker = worker
         self._rules = rules
         self._strategy = strategy
+        self._introduce = introduce
         self._domain_pages: Counter[str] = Counter()
+        self._memo = worker.memo
 
     @property
     def worker_name(self) -> str:
@@ -42,12 +49,23 @@ class Discovery:
     def follow(self, hrefs: Iterable[str], base: Url, depth: int, referer: str) -> int:
         """Offer a page's links to the frontier; returns how many could be used."""
         self._domain_pages[registrable_domain(base.host)] += 1
-        usable, unusable = resolve(hrefs, base)
-        for href, reason in unusable:
-            self._filter("", href[:200], reason)
-        for url in usable:
-            self._offer(url, depth, referer)
-        return len(usable)
+        usable = repeated = 0
+        for href in hrefs:
+            name = _absolute(href, base.host)
+            if name in self._memo:
+                usable += 1
+                repeated += 1
+                continue
+            try:
+                url = normalise(href, base)
+            except UrlError as error:
+                self._filter("", href[:200], error.reason)
+                continue
+            usable += 1
+            if self._offer(url, depth, referer):
+                self._memo.add(name)
+        self._worker.count_seen(repeated)
+        return usable
 
     def redirect(self, url: Url, depth: int, referer: str, passed: list[str]) -> str:
         """Offer where a page redirects to, with the URLs that led there; returns the URL.
@@ -58,16 +76,21 @@ class Discovery:
             self._offer(url, depth, referer, passed)
         return str(url)
 
-    def _offer(self, url: Url, depth: int, referer: str, passed: Passed = ()) -> None:
+    def _offer(self, url: Url, depth: int, referer: str, passed: Passed = ()) -> bool:
+        """Collect a link unless it is against the rules or known; True if it was known."""
         reason = self._rules.refusal(url, depth, self._worker.scope)
         if reason:
             self._filter(url.host, str(url), reason)
-        elif not self._worker.seen(url.host, str(url)):
+        elif self._worker.seen(url.host, str(url)):
+            return True
+        else:
             self._push(Kind.LINK, url, depth, referer, passed)
+        return False
 
     def _push(self, kind: Kind, url: Url, depth: int, referer: str, passed: Passed) -> None:
         pages = self._domain_pages[registrable_domain(url.host)]
         priority = self._strategy(Candidate(url, depth, pages))
+        self._introduce(url.host)
         entry = encode_link(url.path, depth, referer, passed)
         self._worker.push(Push(kind, url.host, level(priority), entry, str(url)))
 
@@ -77,3 +100,10 @@ class Discovery:
         key = f"{reason} {text}"
         if not self._worker.seen(host, key):
             self._worker.push(Push(Kind.FILTERED, host, 0, reason.encode(), key))
+
+
+def _absolute(href: str, host: str) -> str:
+    """The same text for every page that means the same link by it, or '' where pages differ."""
+    if href.startswith("/"):
+        return host + href
+    return href if href.startswith("http") else ""

@@ -30,11 +30,14 @@ class Ending:
         if await self._seeds.size():
             return state
         counts = await self._frontier.counts()
-        if not counts.get("discovered"):
+        if not counts.get("discovered") and not self._idle_s:
             return state
-        if state == "limit" and not counts.get("leased", 0):
+        # One shard may have used its share of the pages up while another has some to spare, and
+        # then the crawl as a whole is not at its limit.
+        rests = not counts.get("leased", 0)
+        if rests:
             await self._spend_pages(counts.get("done", 0))
-        elif any(counts.get(name, 0) for name in UNSETTLED):
+        if any(counts.get(name, 0) for name in UNSETTLED) and not (rests and state == "limit"):
             self.busy()
             return state
         if self._stay or not self._has_waited():

@@ -9,7 +9,7 @@ when a new Scrapy changes what is used here.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request
@@ -79,6 +79,11 @@ class EngineWatch:
         """True if the downloader would take another request."""
         return not self._engine.needs_backout()
 
-    def process_item(self, item: Any) -> Awaitable[None]:
+    async def process_item(self, item: Any) -> None:
         """Send an item that no page has yielded through the pipelines and feeds."""
-        return self._engine.scraper.start_itemproc_async(item, response=None)
+        scraper = self._engine.scraper
+        await scraper.start_itemproc_async(item, response=None)
+        # A closing scraper waits for items, but looks again only when a page ends.
+        slot = scraper.slot
+        if slot is not None and slot.closing is not None and not slot.closing.called:
+            scraper._check_if_closing()

@@ -1,7 +1,8 @@
 """Seeds that users push to the crawl's list (or set, or sorted set) while it runs.
 
 A seed is looked at, pushed to the frontier, and only then removed, so a worker that dies in
-between leaves it where it was. Several workers may take in the same seed; the frontier keeps one.
+between leaves it where it was. Workers take turns: where a spider wants its seeds unfiltered, as
+scrapy-redis's do, the frontier would keep one for each worker that had seen it.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from redis.exceptions import LockError, RedisError, ResponseError
 from scrapy import Request
 
 from crawlproj import keys
@@ -26,6 +29,32 @@ LIST, SET, SORTED_SET = "list", "set", "zset"
 
 LOOK_EVERY_S = 0.5
 AT_ONCE = 200
+TURN_S = 5
+"""How long the others wait for a worker that died in its turn."""
+TROUBLE: tuple[type[Exception], ...] = (*OUTAGE, RedisError, CrawlError)
+"""Why seeds may have to wait."""
+
+_HOW_TO_PUSH = {
+    LIST: "push seeds with lpush",
+    SET: "push seeds with sadd, or leave REDIS_START_URLS_AS_SET out",
+    SORTED_SET: "push seeds with zadd, or leave REDIS_START_URLS_AS_ZSET out",
+}
+
+
+_FIELDS: dict[str, tuple[type, str]] = {
+    "url": (str, "text"),
+    "priority": (int, "a whole number"),
+    "meta": (dict, "an object"),
+    "method": (str, "text"),
+    "body": (str, "text"),
+    "headers": (dict, "an object"),
+    "cookies": (dict, "an object"),
+}
+"""Of a seed in JSON: its type, and what to call it."""
+
+
+class SeedListError(CrawlError):
+    """The key that seeds are pushed to holds something else."""
 
 
 class SeedList:
@@ -39,15 +68,17 @@ class SeedList:
     async def size(self) -> int:
         """Seeds that wait."""
         count = {LIST: self.client.llen, SET: self.client.scard, SORTED_SET: self.client.zcard}
-        return int(await count[self.shape](self.key))
+        with self._explained():
+            return int(await count[self.shape](self.key))
 
-    async def peek(self, most: int) -> list[bytes]:
+    async def peek(self, most: int | None = None) -> list[bytes]:
         """The seeds that have waited longest (best first, in a sorted set)."""
-        if self.shape == SET:
-            return list(await self.client.srandmember(self.key, most))
-        if self.shape == SORTED_SET:
-            return list(await self.client.zrevrange(self.key, 0, most - 1))
-        return list(reversed(await self.client.lrange(self.key, -most, -1)))
+        with self._explained():
+            if self.shape == SET:
+                return list(await self.client.srandmember(self.key, most or await self.size()))
+            if self.shape == SORTED_SET:
+                return list(await self.client.zrevrange(self.key, 0, (most or 0) - 1))
+            return list(reversed(await self.client.lrange(self.key, -(most or 0), -1)))
 
     async def remove(self, seeds: Iterable[bytes]) -> None:
         """Forget seeds that the frontier has."""
@@ -66,22 +97,44 @@ class SeedList:
             keys.rejected(self.key), json.dumps({"seed": shown, "reason": reason})
         )
 
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[bool]:
+        """True for the one worker that may take in seeds now."""
+        lock = self.client.lock(keys.taking(self.key), timeout=TURN_S, blocking=False)
+        mine: bool = await lock.acquire()
+        try:
+            yield mine
+        finally:
+            if mine:
+                with suppress(LockError):
+                    await lock.release()
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except ResponseError as error:
+            if not str(error).startswith("WRONGTYPE"):
+                raise
+            raise SeedListError(
+                f"{self.key} is no {self.shape}: delete it and {_HOW_TO_PUSH[self.shape]}"
+            ) from None
+
 
 def parse_seed(data: bytes) -> Request:
-    """A plain URL, or scrapy-redis's JSON: url, priority, meta, method, body, headers, depth."""
-    text = data.decode(errors="strict").strip()
+    """A plain URL, or scrapy-redis's JSON: url, priority, meta, method, body, headers, cookies."""
+    text = data.decode().strip()
     if not text.startswith("{"):
         return Request(text)
     fields = json.loads(text)
-    unknown = set(fields) - {"url", "priority", "meta", "method", "body", "headers", "cookies"}
-    if not isinstance(fields.get("url"), str):
+    if "url" not in fields:
         raise ValueError('the JSON has no "url"')
-    if unknown:
-        raise ValueError(f"unknown field {sorted(unknown)[0]!r}")
-    if not isinstance(fields.get("priority", 0), int):
-        raise ValueError('"priority" must be a whole number')
-    if not isinstance(fields.get("meta", {}), dict):
-        raise ValueError('"meta" must be an object')
+    for name, value in fields.items():
+        if name not in _FIELDS:
+            raise ValueError(f"unknown field {name!r}; there are {', '.join(_FIELDS)}")
+        kind, called = _FIELDS[name]
+        if type(value) is not kind:
+            raise ValueError(f'"{name}" must be {called}')
     return Request(**fields)
 
 
@@ -113,29 +166,41 @@ class Intake:
 
     async def run(self) -> None:
         """Look at the list again and again."""
+        said = ""
         while True:
+            taken = 0
             try:
                 taken = await self.take() if self._is_open() else 0
-            except OUTAGE:
-                taken = 0
+            except TROUBLE as error:
+                if str(error) != said:
+                    said = str(error)
+                    logger.warning("Seeds wait: %s", said)
             await asyncio.sleep(0 if taken else LOOK_EVERY_S)
 
     async def take(self) -> int:
         """Take in some of the seeds that wait; returns how many."""
+        if not await self._seeds.size():
+            return 0
+        async with self._seeds.turn() as mine:
+            return await self._take() if mine else 0
+
+    async def _take(self) -> int:
         waiting = await self._seeds.peek(AT_ONCE)
         pushes: list[Push] = []
-        refused = 0
+        refused: list[tuple[bytes, str]] = []
         for data in waiting:
             try:
                 pushes += [self._to_push(request) for request in self._requests_of(data)]
-            except (ValueError, TypeError, CrawlError) as error:
-                refused += 1
-                logger.warning("Seed refused: %s: %s", data[:200].decode(errors="replace"), error)
-                await self._seeds.reject(data, str(error))
+            except Exception as error:  # what a spider makes of a seed can fail in any way
+                refused.append((data, str(error) or type(error).__name__))
         await self._push(pushes)
-        if waiting and self._is_open():
-            await self._seeds.remove(waiting)
-            logger.info("Took in %d seed(s)", len(waiting) - refused)
+        if not waiting or not self._is_open():
+            return 0
+        for data, reason in refused:
+            logger.warning("Seed refused: %s: %s", data[:200].decode(errors="replace"), reason)
+            await self._seeds.reject(data, reason)
+        await self._seeds.remove(waiting)
+        logger.info("Took in %d seed(s)", len(waiting) - len(refused))
         return len(waiting)
 
     def _requests_of(self, data: bytes) -> list[Request]:

@@ -57,6 +57,7 @@ def limits_of(config: Config) -> Limits:
         pages_per_host=config.pages_per_host or 0,
         lasts_ms=round((config.minutes or 0) * 60_000),
         max_attempts=config.max_attempts,
+        give_up=config.give_up,
         shards=config.shards,
         seen_capacity=config.seen_capacity,
         seen_error_rate=config.seen_error_rate,

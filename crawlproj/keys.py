@@ -23,6 +23,11 @@ def rejected(start_urls_key: str) -> str:
     return f"{start_urls_key}:rejected"
 
 
+def taking(start_urls_key: str) -> str:
+    """String that expires: the worker whose turn it is to take in seeds."""
+    return f"{start_urls_key}:taking"
+
+
 def meta(crawl: str, shard: int) -> str:
     """Hash: epoch, state, limits, plan, running numbers."""
     return f"{tag(crawl, shard)}:meta"
@@ -101,6 +106,11 @@ def queue_prefix(crawl: str, shard: int) -> str:
 def leased_prefix(crawl: str, shard: int) -> str:
     """+ worker: hash, what a worker holds."""
     return f"{tag(crawl, shard)}:leased:"
+
+
+def robots(crawl: str, shard: int, host: str) -> str:
+    """String that expires: what a host's robots.txt says."""
+    return f"{tag(crawl, shard)}:robots:{host}"
 
 
 _VECTOR = (

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
     from crawlproj.engine import EngineWatch
-    from crawlproj.frontier.shard import Lease
 
 REDIRECTED = 302
 """Noted for a redirect that Scrapy's own middleware has followed: its status is not told."""
@@ -40,10 +39,11 @@ class Notes:
         connect(self._callback_failed, signals.spider_error)
         connect(self._callback_failed, signals.item_error)
 
-    def begin(self, request: Request, lease: Lease) -> None:
+    def begin(self, request: Request, held: Held) -> None:
         """The engine gets this request now."""
-        request.meta[LEASE] = (lease.shard, lease.token)
-        self._held[lease.shard, lease.token] = Held(lease)
+        name = (held.lease.shard, held.lease.token)
+        request.meta[LEASE] = name
+        self._held[name] = held
 
     def of(self, request: Request | None) -> Held | None:
         """The notes on a request that is leased."""
@@ -51,9 +51,10 @@ class Notes:
 
     def is_sent_back(self, request: Request) -> bool:
         """True for a leased request that a middleware wants tried again. One that it sends
-        elsewhere has been redirected, which is noted."""
+        elsewhere has been redirected, which is noted. What the spider makes of a request, once
+        it has the response or the error, is a request of its own."""
         held = self.of(request)
-        if held is None:
+        if held is None or held.status or held.error is not None:
             return False
         url = held.about.url
         if request.url == url and request.dont_filter:
@@ -63,9 +64,9 @@ class Notes:
         return False
 
     def send_back(self, request: Request, entry: bytes) -> None:
-        """Try a leased request again later, as this entry."""
+        """Try a leased request again later, as this entry, with the attempts made so far."""
         if held := self.of(request):
-            held.retry_entry = entry
+            held.retry_entry = held.lease.entry[:1] + entry[1:]
 
     def _received(self, response: Response, request: Request) -> None:
         if held := self.of(request):

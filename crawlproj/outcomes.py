@@ -39,6 +39,11 @@ class Held:
     error: Exception | None = None
     callback_error: str = ""
     bad_record: bool = False
+    filtered: str = ""
+    put_off: bool = False
+    pause_ms: int = 0
+    hold_ms: int = 0
+    failed: int = 0
     retry_entry: bytes | None = None
 
     @property
@@ -60,6 +65,10 @@ class Held:
         return TRANSIENT if passing else PERMANENT
 
 
+PUT_OFF_MS = 300
+"""How long a page waits for its host's robots.txt before it is looked at again."""
+
+
 @dataclass(frozen=True)
 class Patience:
     """How long to wait and how often to try."""
@@ -71,17 +80,23 @@ class Patience:
     def settlement(self, held: Held) -> Settlement:
         """The verdict on a request that has ended."""
         settlement = self._verdict(held)
-        settlement.status, settlement.size = held.status, held.size
+        if settlement.verdict != "filtered":
+            settlement.status, settlement.size = held.status, held.size
         if held.downloaded_at is not None:
             settlement.ended_ago_ms = int((time.monotonic() - held.downloaded_at) * 1000)
-            settlement.pause_ms = self.pause_ms
+            settlement.pause_ms = held.pause_ms if held.failed else self.pause_ms
+            settlement.failed, settlement.hold_ms = held.failed, held.hold_ms
         return settlement
 
     def _verdict(self, held: Held) -> Settlement:
         token = held.lease.token
+        if held.put_off:
+            return Settlement(token, "wait", delay_ms=PUT_OFF_MS)
         if held.retry_entry is not None and held.attempts < self.max_attempts:
             delay_ms = self.retry_delay_ms * 2 ** (held.attempts - 1)
             return Settlement(token, "retry", entry=held.retry_entry, delay_ms=delay_ms)
+        if held.filtered:
+            return Settlement(token, "filtered", reason=held.filtered)
         reason = failure_reason(held)
         if reason:
             return Settlement(token, "dead", reason=reason)

@@ -24,6 +24,9 @@ FORMAT = 1
 LEASE = "frontier_lease"
 """Key of `request.meta` under which a leased request knows its lease; never stored."""
 
+_APART = (LEASE, "depth", "referer")
+"""Keys of `request.meta` that are not stored with the rest of it."""
+
 _PLAIN = (type(None), bool, int, float, str, bytes)
 _DEFAULTS = {"method": "GET", "encoding": "utf-8", "body": b"", "flags": [], "cookies": {}}
 _KEPT = ("callback", "errback", "method", "headers", "body", "cookies", "encoding", "flags")
@@ -43,12 +46,38 @@ class Address(NamedTuple):
 def encode_link(path: str, depth: int, referer: str = "", redirects: Sequence[str] = ()) -> bytes:
     """The entry of a plain link, with the URLs that redirected to it, if any did."""
     if redirects:
-        return _entry([path, depth, referer, {"meta": {"redirects": list(redirects)}}])
+        return encode_rest(path, {"meta": {"redirects": list(redirects)}}, depth, referer)
     return _entry([path, depth, referer] if referer else [path, depth])
+
+
+def encode_rest(path: str, rest: dict[str, Any], depth: int = 0, referer: str = "") -> bytes:
+    """The entry of a link with something to remember."""
+    return _entry([path, depth, referer, rest])
 
 
 def encode_request(request: Request, host: str, spider: Spider, max_bytes: int = 262_144) -> bytes:
     """The entry of any request; raises RecordError if it holds what cannot be stored."""
+    path = request.url.removeprefix(host)
+    address = path if path.startswith("/") else request.url
+    depth, referer = request.meta.get("depth") or 0, request.meta.get("referer") or ""
+    if type(depth) is not int or type(referer) is not str:
+        raise RecordError(f"{request}: depth in its meta must be a number, and referer text")
+    try:
+        entry = _entry(_trimmed([address, depth, referer, _rest(request, spider)]))
+    except RecursionError:
+        raise RecordError(f"{request}: its meta or cb_kwargs contain themselves") from None
+    except (ValueError, TypeError, OverflowError) as error:
+        raise RecordError(f"{request}: cannot be stored for another worker: {error}") from None
+    if len(entry) > max_bytes:
+        raise RecordError(
+            f"{request}: takes {len(entry)} bytes to store, more than FRONTIER_MAX_RECORD_BYTES="
+            f"{max_bytes}; keep large data out of meta and body"
+        )
+    return entry
+
+
+def _rest(request: Request, spider: Spider) -> dict[str, Any]:
+    """All that a request says beyond its address, depth and referer."""
     try:
         known: dict[str, Any] = request.to_dict(spider=spider)
     except ValueError:
@@ -59,21 +88,13 @@ def encode_request(request: Request, host: str, spider: Spider, max_bytes: int =
     rest = {
         name: known[name] for name in _KEPT if known[name] and known[name] != _DEFAULTS.get(name)
     }
-    meta = {name: value for name, value in request.meta.items() if name != LEASE}
-    depth, referer = meta.pop("depth", 0), meta.pop("referer", "")
+    meta = {name: value for name, value in request.meta.items() if name not in _APART}
     for name, value in (("meta", meta), ("cb_kwargs", request.cb_kwargs)):
         if value:
             rest[name] = _storable(value, f"{name} of {request}")
     if request.dont_filter:
         rest["dont_filter"] = True
-    path = request.url.removeprefix(host)
-    entry = _entry(_trimmed([path if path.startswith("/") else request.url, depth, referer, rest]))
-    if len(entry) > max_bytes:
-        raise RecordError(
-            f"{request}: takes {len(entry)} bytes to store, more than FRONTIER_MAX_RECORD_BYTES="
-            f"{max_bytes}; keep large data out of meta and body"
-        )
-    return entry
+    return rest
 
 
 def decode(host: str, level: int, entry: bytes, spider: Spider) -> Request:
@@ -142,18 +163,23 @@ def _trimmed(record: list[Any]) -> list[Any]:
 def _fields(entry: bytes, host: str) -> tuple[str, int, str, dict[str, Any]]:
     record = msgpack.unpackb(entry[2:], strict_map_key=False)
     url, depth, referer, rest = (*record, "", {})[:4] if len(record) == 2 else (*record, {})[:4]
-    if not isinstance(url, str) or not isinstance(depth, int) or not isinstance(rest, dict):
+    found = (type(url), type(depth), type(referer), type(rest))
+    if found != (str, int, str, dict):
         raise RecordError("a record whose fields are not what they should be")
     return (host + url if url.startswith("/") else url), depth, referer, rest
 
 
 def _storable(value: Any, where: str) -> Any:
-    if isinstance(value, _PLAIN):
-        return value
     if isinstance(value, dict):
-        return {_storable(k, where): _storable(v, f"{k!r} in {where}") for k, v in value.items()}
+        return {_plain(k, where): _storable(v, f"{k!r} in {where}") for k, v in value.items()}
     if isinstance(value, list | tuple | set):
         return [_storable(item, where) for item in value]
+    return _plain(value, where)
+
+
+def _plain(value: Any, where: str) -> Any:
+    if isinstance(value, _PLAIN):
+        return value
     raise RecordError(
         f"{where}: a {type(value).__name__} cannot be stored for another worker; use text, "
         "numbers, lists and dicts"

@@ -17,12 +17,12 @@ class Rules:
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     depth: int | None = None
-    _allow: re.Pattern[str] | None = field(init=False, repr=False)
-    _deny: re.Pattern[str] | None = field(init=False, repr=False)
+    _allow: tuple[re.Pattern[str], ...] = field(init=False, repr=False)
+    _deny: tuple[re.Pattern[str], ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_allow", _any_of(self.allow))
-        object.__setattr__(self, "_deny", _any_of(self.deny))
+        object.__setattr__(self, "_allow", tuple(map(re.compile, self.allow)))
+        object.__setattr__(self, "_deny", tuple(map(re.compile, self.deny)))
 
     def refusal(self, url: Url, depth: int, in_scope: Container[str]) -> str | None:
         """Why a link is not followed, or None if it is."""
@@ -30,9 +30,9 @@ class Rules:
             return "depth"
         if self.scope != "any" and self.scope_name(url) not in in_scope:
             return "offsite"
-        if self._deny and self._deny.search(str(url)):
+        if self._deny and _matches(self._deny, url):
             return "denied"
-        if self._allow and not self._allow.search(str(url)):
+        if self._allow and not _matches(self._allow, url):
             return "not_allowed"
         return None
 
@@ -43,6 +43,6 @@ class Rules:
         return url.host.partition("://")[2]
 
 
-def _any_of(patterns: Iterable[str]) -> re.Pattern[str] | None:
-    joined = "|".join(f"(?:{pattern})" for pattern in patterns)
-    return re.compile(joined) if joined else None
+def _matches(patterns: Iterable[re.Pattern[str]], url: Url) -> bool:
+    text = str(url)
+    return any(pattern.search(text) for pattern in patterns)

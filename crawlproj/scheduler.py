@@ -13,6 +13,7 @@ import socket
 from typing import TYPE_CHECKING, Any
 
 from redis.exceptions import RedisError
+from scrapy import signals
 from scrapy.exceptions import CloseSpider
 from scrapy.utils.defer import deferred_from_coro
 from scrapy_redis import scheduler as scrapy_redis_scheduler
@@ -26,10 +27,11 @@ from crawlproj.engine import EngineWatch
 from crawlproj.errors import CrawlError
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.scoring import STRATEGIES, level
-from crawlproj.frontier.shard import Kind, Push, Settlement, State
+from crawlproj.frontier.shard import Kind, Lease, Push, Settlement, State
 from crawlproj.intake import Intake, parse_seed
 from crawlproj.notes import Notes
 from crawlproj.outcomes import Held, Patience
+from crawlproj.permission import ROBOTS_TXT, Permission
 from crawlproj.records import RecordError, decode, encode_request
 from crawlproj.reports import Reports
 from crawlproj.rules import Rules
@@ -55,6 +57,8 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
     frontier: Frontier
     worker: Worker
     discovery: Discovery
+    notes: Notes
+    permission: Permission | None
     _intake: asyncio.Task[None] | None
 
     @classmethod
@@ -62,7 +66,11 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
         resolved = connection.resolve(crawler.settings)
         if resolved.notice:
             logger.warning("%s", resolved.notice)
-        self: Scheduler = super().from_crawler(crawler)
+        try:
+            self: Scheduler = super().from_crawler(crawler)
+        except RedisError:
+            self = cls(server=None)  # open() says what is wrong, in one line
+            self.stats = crawler.stats
         self.config = Config.from_settings(crawler.settings)
         self._crawler = crawler
         self._resolved = resolved
@@ -81,6 +89,11 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
     def address(self) -> tuple[str, dict[str, Any]]:
         """The URL and the parameters of the Redis in use."""
         return self._resolved.url, self._resolved.params
+
+    @property
+    def seed_names(self) -> set[str]:
+        """Hosts or domains that seeds brought into scope."""
+        return self.worker.scope if self.is_open else set()
 
     def observer(self) -> Frontier:
         """The frontier, to look at."""
@@ -104,11 +117,16 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
             self.config = await joining.join(self.frontier, self.config)
         except CrawlError as error:
             logger.error("%s", error)
-            raise CloseSpider("could not start") from None
+            # Not raised from here: the engine cannot close cleanly what it has not opened yet.
+            self._crawler.signals.connect(self._decline, signals.spider_opened)
+            return
         self._build()
-        self._notes.listen(self._crawler, self._watch)
+        self.notes.listen(self._crawler, self._watch)
         await self.worker.start()
         self._intake = asyncio.create_task(self._take_in.run())
+
+    def _decline(self) -> None:
+        raise CloseSpider("could not start")
 
     def _build(self) -> None:
         """Put the worker's parts together, by the crawl's plan."""
@@ -124,8 +142,11 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
             prefetch=self._crawler.settings.getint("CONCURRENT_REQUESTS"),
             lease_timeout_s=config.lease_timeout_s,
         )
-        self._notes = Notes(self.worker.end)
-        self.discovery = Discovery(self.worker, self._rules, STRATEGIES[config.strategy])
+        self.notes = Notes(self.worker.end)
+        self.permission = self._permission() if config.robots else None
+        self.discovery = Discovery(
+            self.worker, self._rules, STRATEGIES[config.strategy], self._introduce
+        )
         self.df = SeenFilter.from_spider(spider)
         self.df.attach(self.worker)
         seeds = joining.seed_list(self.frontier.client, self._crawler.settings, spider)
@@ -141,6 +162,17 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
             self._seed_push,
             self.worker.push_now,
             lambda: self.worker.state in ("running", "paused", "limit"),
+        )
+
+    def _permission(self) -> Permission | None:
+        settings = self._crawler.settings
+        if not settings.getbool("ROBOTSTXT_OBEY"):
+            return None
+        return Permission(
+            self.frontier,
+            self.worker.push,
+            user_agent=settings.get("ROBOTSTXT_USER_AGENT") or settings["USER_AGENT"],
+            max_attempts=self.frontier.limits.max_attempts,
         )
 
     async def _close(self) -> None:
@@ -170,13 +202,14 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
 
     def _enqueue(self, request: Request) -> bool:
         found = self.df.address(request)
-        if self._notes.is_sent_back(request):
-            self._notes.send_back(request, self._encode(request, found.host))
+        if self.notes.is_sent_back(request):
+            self.notes.send_back(request, self._encode(request, found.host))
             return True
         kind = _kind(request)
         if kind == Kind.LINK and self.df.request_seen(request):
             self.df.log(request, self.spider)
             return False
+        self._introduce(found.host)
         entry = self._encode(request, found.host)
         self.worker.push(Push(kind, found.host, level(request.priority), entry, found.key))
         self.stats.inc_value("scheduler/enqueued/redis")
@@ -186,15 +219,33 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
         if self.worker.backlog > BACKLOG:
             return None
         while lease := self.worker.take():
-            try:
-                request = decode(lease.host, lease.level, lease.entry, self.spider)
-            except RecordError as error:
-                logger.error("Set aside: %s", error)
-                self.worker.end(Held(lease, bad_record=True))
-                continue
-            self._notes.begin(request, lease)
-            self.stats.inc_value("scheduler/dequeued/redis")
+            held = Held(lease)
+            request = self._request_of(held)
+            if request is not None:
+                self.notes.begin(request, held)
+                self.stats.inc_value("scheduler/dequeued/redis")
+                return request
+            self.worker.end(held)
+        return None
+
+    def _request_of(self, held: Held) -> Request | None:
+        """The request to make, or None and a note why there is none."""
+        lease = held.lease
+        try:
+            request = decode(lease.host, lease.level, lease.entry, self.spider)
+        except RecordError as error:
+            logger.error("Set aside: %s", error)
+            held.bad_record = True
+            return None
+        if self.permission is None:
             return request
+        if ROBOTS_TXT in request.meta:
+            self.permission.prepare(request, held)
+            return request
+        refusal = self.permission.refusal(lease.host, request.url)
+        if refusal is None:
+            return request
+        held.filtered, held.put_off = refusal, not refusal
         return None
 
     def has_pending_requests(self) -> bool:
@@ -215,8 +266,13 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
         key = f"{reason} {request.url}"
         self.worker.push(Push(Kind.FILTERED, "", 0, reason.encode(), key))
 
+    def _introduce(self, host: str) -> None:
+        if self.permission is not None:
+            self.permission.introduce(host)
+
     def _seed_push(self, request: Request) -> Push:
         found = self.df.address(request)
+        self._introduce(found.host)
         kind = Kind.UNFILTERED if request.dont_filter else Kind.SEED
         entry = self._encode(request, found.host)
         return Push(kind, found.host, level(request.priority), entry, found.key)
@@ -232,8 +288,13 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
             on_fatal=self._give_up,
             on_lost=self._reports.lost,
             about=self._about,
+            prepare=self._prepare,
             scope_name=lambda url: self._rules.scope_name(normalise(url)),
         )
+
+    async def _prepare(self, leases: list[Lease]) -> None:
+        if self.permission is not None:
+            await self.permission.learn(lease.host for lease in leases)
 
     async def _verdict(self, held: Held) -> tuple[int, Settlement]:
         settlement = self._patience.settlement(held)

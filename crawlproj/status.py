@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
 from crawlproj import keys, summary
@@ -90,14 +91,25 @@ async def _host_count(frontier: Frontier) -> int:
 
 async def _workers(frontier: Frontier) -> list[dict[str, Any]]:
     crawl, client = frontier.crawl, frontier.client
-    told = await client.hgetall(keys.about(crawl, 0))
+    silent_at_ms = dict(await client.zrange(keys.workers(crawl, 0), 0, -1, withscores=True))
+    seconds, _ = await client.time()
     workers = []
-    for name, about in sorted(told.items()):
+    for name, about in sorted((await client.hgetall(keys.about(crawl, 0))).items()):
         held = 0
         for shard in frontier.shards:
             held += await client.hlen(keys.leased_prefix(crawl, shard.number) + name.decode())
-        workers.append({"name": name.decode(), "leased": held, **json.loads(about)})
+        alive = silent_at_ms.get(name, 0) > seconds * 1000
+        workers.append({**_told(about), "name": name.decode(), "leased": held, "alive": alive})
     return workers
+
+
+def _told(about: bytes) -> dict[str, Any]:
+    """What a worker tells about itself; nothing if it cannot be read."""
+    with suppress(ValueError):
+        told = json.loads(about)
+        if isinstance(told, dict):
+            return told
+    return {}
 
 
 async def _seen(frontier: Frontier, counts: dict[str, int]) -> dict[str, Any]:

@@ -51,6 +51,34 @@ class Hooks:
     on_lost: Callable[[list[tuple[str, int, bytes]]], Awaitable[None]]
     about: Callable[[], dict[str, Any]]
     scope_name: Callable[[str], str]
+    prepare: Callable[[list[Lease]], Awaitable[None]]
+
+
+class Memo:
+    """Links that have been met often enough to be known by their text; bounded, forgetful.
+
+    It is as good as the server that has seen them: cleared when that may have changed.
+    """
+
+    MOST = 100_000
+
+    def __init__(self) -> None:
+        self._young: set[str] = set()
+        self._old: set[str] = set()
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._young or name in self._old
+
+    def add(self, name: str) -> None:
+        """Remember a link; when there are too many, the older half is forgotten."""
+        if name:
+            self._young.add(name)
+        if len(self._young) > self.MOST // 2:
+            self._young, self._old = set(), self._young
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._young, self._old = set(), set()
 
 
 class Worker:
@@ -69,7 +97,9 @@ class Worker:
         self.late = 0
         self._buffer: deque[Lease] = deque()
         self._pushes: list[Push] = []
+        self._pending: set[str] = set()
         self._seen_locally = 0
+        self.memo = Memo()
         self._ended: list[Any] = []
         self._known: set[tuple[int, int]] = set()
         self._renewed_at = time.monotonic()
@@ -109,8 +139,17 @@ class Worker:
         self._seen_locally += 1
         return True
 
+    def count_seen(self, links: int) -> None:
+        """Links that were recognised from the memo."""
+        self._seen_locally += links
+
     def push(self, item: Push) -> None:
-        """Collect a URL for the frontier."""
+        """Collect a URL for the frontier, once."""
+        if item.kind == Kind.LINK:
+            if item.key in self._pending:
+                self._seen_locally += 1
+                return
+            self._pending.add(item.key)
         self._pushes.append(item)
         self._flush_wake.set()
 
@@ -136,6 +175,7 @@ class Worker:
             ended, self._ended = self._ended, []
             seen_locally, self._seen_locally = self._seen_locally, 0
             await self._push(pushes, seen_locally)
+            self._pending.difference_update(item.key for item in pushes)
             if ended:
                 verdicts = [await self.hooks.verdict(one) for one in ended]
                 await self._write_rows()
@@ -157,14 +197,20 @@ class Worker:
     async def close(self) -> None:
         """Stop the loops, hand in everything, say goodbye; give up if Redis stays away."""
         async with self._flushing:
-            for task in self._tasks:
-                task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+            await self._end_loops()
         try:
             async with asyncio.timeout(self.lease_timeout_s):
                 await self._hand_in()
         except TimeoutError:
             logger.error("Redis stayed away; other workers will take over what this one held")
+
+    async def _end_loops(self) -> None:
+        """Cancel until they are gone: a cancellation that meets a reply just then can be lost."""
+        pending = set(self._tasks)
+        while pending:
+            for task in pending:
+                task.cancel()
+            _, pending = await asyncio.wait(pending, timeout=0.2)
 
     async def _hand_in(self) -> None:
         await self.give_back()
@@ -226,7 +272,7 @@ class Worker:
             self._buffer.clear()
             await self._beat()
             batch = await self.frontier.lease(wanted)
-        self._adopt(batch.leases)
+        await self._adopt(batch.leases)
         return batch
 
     async def _welcome(self, batch: Batch) -> None:
@@ -295,14 +341,16 @@ class Worker:
 
     async def _come_back(self) -> None:
         """After Redis was away: what this worker believed of it may not be so any more."""
+        self.memo.clear()
         await self.frontier.warm()
-        self._adopt(await self.frontier.held())
+        await self._adopt(await self.frontier.held())
         if self._away_since is not None:
             away_s, self._away_since = time.monotonic() - self._away_since, None
             logger.warning("Redis answers again after %.1f s", away_s)
 
-    def _adopt(self, leases: list[Lease]) -> None:
+    async def _adopt(self, leases: list[Lease]) -> None:
         """Put leases into the buffer that are not in hand yet: a reply may have been lost."""
+        await self.hooks.prepare(leases)
         new = [one for one in leases if (one.shard, one.token) not in self._known]
         self._known.update((one.shard, one.token) for one in new)
         self._buffer.extend(new)

@@ -19,11 +19,18 @@ FRONTIER_EMBEDDED = True
 
 # Politeness: the frontier keeps each host's pace for all workers, so Scrapy's own must not.
 ROBOTSTXT_OBEY = True
+POLITENESS_ROBOTS = True
 POLITENESS_DELAY = 0.25
 POLITENESS_PER_HOST = 1
 DOWNLOAD_DELAY = 0
 CONCURRENT_REQUESTS = 32
 CONCURRENT_REQUESTS_PER_DOMAIN = 1000
+
+DOWNLOADER_MIDDLEWARES = {
+    "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
+    # Nearer to the server than retries, which hide what they repeat.
+    "crawlproj.middlewares.politeness.PolitenessMiddleware": 580,
+}
 
 # Limits on what a server can do to us
 DOWNLOAD_TIMEOUT = 30

@@ -6,21 +6,15 @@ import argparse
 import subprocess
 import sys
 
-from scrapy.commands import ScrapyCommand
-from scrapy.exceptions import UsageError
-
+from crawlproj.commanding import ProjectCommand
 from crawlproj.demo import DemoError, DemoServer, WebSpec
+from crawlproj.errors import ConfigError
 
 
-class Command(ScrapyCommand):
-    requires_project = True
-    default_settings = {"LOG_ENABLED": False}
-
-    def syntax(self) -> str:
-        return "[--hosts N] [--pages N] [-n WORKERS]"
-
-    def short_desc(self) -> str:
-        return "Crawl the bundled demo web, on this machine alone"
+class Command(ProjectCommand):
+    arguments = "[--hosts N] [--pages N] [-n WORKERS]"
+    most_arguments = 0
+    summary = "Crawl the bundled demo web, on this machine alone"
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
@@ -29,14 +23,14 @@ class Command(ScrapyCommand):
         parser.add_argument("--seed", type=int, default=1, help="number it is made from (1)")
         parser.add_argument("-n", "--workers", type=int, default=2, help="workers (2)")
 
-    def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        spec = WebSpec(seed=opts.seed, hosts=opts.hosts, pages=opts.pages)
+    def act(self, args: list[str], opts: argparse.Namespace) -> int:
         try:
+            spec = WebSpec(seed=opts.seed, hosts=opts.hosts, pages=opts.pages)
             with DemoServer(spec) as web:
                 print(f"A web of {opts.hosts} hosts is at {web.seeds[0]} while this runs.")
-                self.exitcode = _crawl(web.seeds[0], opts.workers)
+                return _crawl(web.seeds[0], opts.workers)
         except DemoError as error:
-            raise UsageError(str(error), print_help=False) from None
+            raise ConfigError(str(error)) from None
 
 
 def _crawl(seed: str, workers: int) -> int:

@@ -12,29 +12,27 @@ import time
 from pathlib import Path
 from typing import Any
 
-from scrapy.commands import ScrapyCommand
-from scrapy.exceptions import UsageError
+from scrapy.spiderloader import get_spider_loader
+from scrapy.utils.conf import arglist_to_dict
 
-from crawlproj import connection
+from crawlproj.commanding import ProjectCommand, check_start
 from crawlproj.config import Config
-from crawlproj.errors import CrawlError
+from crawlproj.errors import ConfigError
 
 LOOK_EVERY_S = 0.2
 
 
-class Command(ScrapyCommand):
-    requires_project = True
-    default_settings = {"LOG_ENABLED": False}
-
-    def syntax(self) -> str:
-        return "<crawl> [-n WORKERS] [-a NAME=VALUE]…"
-
-    def short_desc(self) -> str:
-        return "Run several workers of a crawl on this machine"
+class Command(ProjectCommand):
+    arguments = "<crawl> [-n WORKERS] [-a NAME=VALUE]…"
+    most_arguments = 1
+    summary = "Run several workers of a crawl on this machine"
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.add_argument("-n", "--workers", type=int, default=os.cpu_count() or 1)
+        count = os.cpu_count() or 1
+        parser.add_argument(
+            "-n", "--workers", type=int, default=count, help=f"how many (one a core: {count})"
+        )
         parser.add_argument(
             "-a",
             dest="spargs",
@@ -44,19 +42,15 @@ class Command(ScrapyCommand):
             help="argument of the spider, as for scrapy crawl",
         )
 
-    def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        if len(args) != 1 or opts.workers < 1:
-            raise UsageError("scrapy fleet <crawl> -n WORKERS, with 1 worker or more")
+    def act(self, args: list[str], opts: argparse.Namespace) -> int:
         assert self.settings is not None
-        try:
-            config = Config.from_settings(self.settings)
-            connection.resolve(self.settings)
-        except CrawlError as error:
-            raise UsageError(str(error), print_help=False) from None
-        folder = Path(config.output) / args[0]
+        if opts.workers < 1:
+            raise ConfigError(f"-n {opts.workers}: give a whole number of workers, 1 or more")
+        spiders = get_spider_loader(self.settings).list()
+        crawl = check_start(self.settings, spiders, args, _named(opts.spargs))
+        folder = Path(Config.from_settings(self.settings).output) / crawl
         folder.mkdir(parents=True, exist_ok=True)
-        fleet = Fleet(_command(args[0], opts), folder)
-        self.exitcode = fleet.sail(opts.workers)
+        return Fleet(_command(crawl, opts), folder).sail(opts.workers)
 
 
 class Fleet:
@@ -101,6 +95,13 @@ class Fleet:
         for worker in self._workers:
             if worker.poll() is None:
                 worker.send_signal(number)
+
+
+def _named(given: list[str]) -> dict[str, str]:
+    try:
+        return dict(arglist_to_dict(given))
+    except ValueError:
+        raise ConfigError("-a takes NAME=VALUE, such as -a depth=2") from None
 
 
 def _command(crawl: str, opts: argparse.Namespace) -> list[str]:

@@ -23,11 +23,11 @@ class Command(FrontierCommand):
         now = await status.read(frontier)
         if not opts.yes:
             raise UsageError(
-                f"this deletes what is known of {now['discovered']:,} URLs; add --yes to do it",
-                print_help=False,
+                f"this deletes what is known of {now['discovered']:,} URLs; add --yes to do it"
             )
-        if now["workers"] and now["state"] not in ("finished", "stopped"):
-            text = f"{len(now['workers'])} worker(s) are at it; scrapy stop {frontier.crawl} first"
+        alive = sum(worker["alive"] for worker in now["workers"])
+        if alive and now["state"] not in ("finished", "stopped"):
+            text = f"{alive} worker(s) are at it; scrapy stop {frontier.crawl} first"
             show(opts, {"purged": False}, f"{frontier.crawl}: {text}")
             return 1
         await purging.purge(frontier)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,8 +12,8 @@ from scrapy.exceptions import UsageError
 from crawlproj import keys
 from crawlproj.commanding import FrontierCommand, show
 from crawlproj.frontier.frontier import Frontier
-from crawlproj.intake import LIST, SeedList
-from crawlproj.urls import UrlError, normalise
+from crawlproj.intake import LIST, SeedList, parse_seed
+from crawlproj.urls import normalise
 
 
 class Command(FrontierCommand):
@@ -35,7 +34,7 @@ class Command(FrontierCommand):
         if new:
             await frontier.client.lpush(keys.start_urls(frontier.crawl), *new)
         found = {"given": len(given), "new": len(new), "refused": len(refused)}
-        known = len(usable) - len(new)
+        known = len(given) - len(new) - len(refused)
         show(opts, found, f"{len(new)} new, {known} known already, {len(refused)} refused")
         return 1 if refused else 0
 
@@ -50,37 +49,40 @@ def _given(urls: list[str], file: str | None) -> list[str]:
         elif urls == ["-"]:
             lines = sys.stdin.read().splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file}: cannot be read: {error}") from None
+        raise UsageError(f"{file or 'standard input'}: cannot be read: {error}") from None
     seeds = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
     if not seeds:
         raise UsageError("give at least one URL, or -f FILE, or - for standard input")
-    return list(dict.fromkeys(seeds))
+    return seeds
 
 
-def _sorted_out(seeds: list[str]) -> tuple[list[str], list[tuple[str, str]]]:
-    usable, refused = [], []
+def _sorted_out(seeds: list[str]) -> tuple[dict[str, str], list[tuple[str, str]]]:
+    """What can be used, by the URL that it stands for, and what cannot, with the reason."""
+    usable: dict[str, str] = {}
+    refused = []
     for seed in seeds:
         try:
-            url = json.loads(seed)["url"] if seed.startswith("{") else seed
-            normalise(url)
-            usable.append(seed)
-        except (UrlError, ValueError, KeyError, TypeError) as error:
+            usable.setdefault(str(normalise(_url(seed))), seed)
+        except (ValueError, TypeError) as error:
             refused.append((seed[:200], str(error)))
     return usable, refused
 
 
-async def _new_ones(frontier: Frontier, seeds: list[str]) -> list[str]:
+def _url(seed: str) -> str:
+    return parse_seed(seed.encode()).url if seed.startswith("{") else seed
+
+
+async def _new_ones(frontier: Frontier, seeds: dict[str, str]) -> list[str]:
     """Seeds that neither wait in the list nor belong to the crawl that runs."""
-    waiting = await SeedList(frontier.client, keys.start_urls(frontier.crawl), LIST).peek(0)
-    known = {seed.decode(errors="replace") for seed in waiting}
+    waiting = await SeedList(frontier.client, keys.start_urls(frontier.crawl), LIST).peek()
+    known, _ = _sorted_out([seed.decode(errors="replace") for seed in waiting])
     meta = await frontier.attach()
-    new = [seed for seed in seeds if seed not in known]
+    new = {url: seed for url, seed in seeds.items() if url not in known}
     if not meta or meta["state"] == "finished":
-        return new
-    return [seed for seed in new if seed.startswith("{") or not await _is_taken(frontier, seed)]
+        return list(new.values())
+    return [seed for url, seed in new.items() if not await _is_taken(frontier, url)]
 
 
-async def _is_taken(frontier: Frontier, seed: str) -> bool:
-    url = normalise(seed)
-    key = keys.seeds(frontier.crawl, frontier.shard_of(url.host).number)
-    return bool(await frontier.client.sismember(key, str(url)))
+async def _is_taken(frontier: Frontier, url: str) -> bool:
+    key = keys.seeds(frontier.crawl, frontier.shard_of(normalise(url).host).number)
+    return bool(await frontier.client.sismember(key, url))

@@ -22,14 +22,14 @@ class Command(FrontierCommand):
         super().add_options(parser)
         parser.add_argument("--watch", action="store_true", help="refresh until the crawl ends")
 
-    async def work(self, frontier: Frontier, rest: list[str], opts: argparse.Namespace) -> None:
+    async def work(self, frontier: Frontier, rest: list[str], opts: argparse.Namespace) -> int:
         while True:
             now = await status.read(frontier)
             if opts.watch and sys.stdout.isatty():
                 print("\033[2J\033[H", end="")
             show(opts, now, as_text(now))
             if not opts.watch or now["state"] in ("finished", "stopped"):
-                return
+                return 0
             await asyncio.sleep(REFRESH_S)
 
 
@@ -53,11 +53,13 @@ def as_text(now: dict[str, Any]) -> str:
     lines += ["", f"  {'duplicates':<12}{now['duplicates']:>12,}  links to URLs known already"]
     lines.append(f"  {'hosts':<12}{now['hosts']:>12,}")
     lines += ["", _seen(now["seen"]), "", f"  workers: {len(now['workers'])}"]
-    lines += [
-        f"    {worker['name']}  {worker['pages']:,} pages, {worker['leased']} leased"
-        for worker in now["workers"]
-    ]
+    lines += [f"    {_worker(worker)}" for worker in now["workers"]]
     return "\n".join(lines)
+
+
+def _worker(worker: dict[str, Any]) -> str:
+    text = f"{worker['name']}  {worker.get('pages', 0):,} pages, {worker['leased']} leased"
+    return text if worker["alive"] else f"{text}, silent: its URLs will be queued again"
 
 
 def _reasons(counts: dict[str, int]) -> str:

@@ -14,6 +14,7 @@ from scrapy.exceptions import NotConfigured
 
 from crawlproj import connection, output, status, summary
 from crawlproj.config import Config
+from crawlproj.engine import EngineWatch
 from crawlproj.errors import CrawlError
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.items import StatsItem, utc_timestamp
@@ -84,7 +85,7 @@ class Progress:
             return
         now = await status.read(scheduler.observer())
         row = self._row(scheduler.frontier.worker, now)
-        await self._crawler.engine.scraper.start_itemproc_async(row, response=None)
+        await EngineWatch(self._crawler).process_item(row)
         logger.info(
             "%d pages here (%.1f/s) | crawl: %d done, %d queued, %d leased, %d dead, %d hosts, "
             "%d worker(s)",

@@ -33,6 +33,7 @@ class Limits:
     pages_per_host: int = 0
     lasts_ms: int = 0
     max_attempts: int = 4
+    give_up: int = 0
     shards: int = 1
     seen_capacity: int = 10_000_000
     seen_error_rate: float = 0.001
@@ -45,6 +46,7 @@ class Limits:
             "pages": self._share(shard),
             "pages_per_host": self.pages_per_host,
             "max_attempts": self.max_attempts,
+            "give_up": self.give_up,
             "plan": plan,
         }
 
@@ -114,7 +116,7 @@ class Frontier:
     def seen(self, host: str, key: str) -> bool:
         """True if this worker already knows that the key has been taken in; no round trip.
         Audited keys are never answered here: Redis must see each of them."""
-        shard = self.shard_of(host)
+        shard = self.shards[0] if len(self.shards) == 1 else self.shard_of(host)
         return key in shard.replica and not shard.sampled(key)
 
     async def warm(self) -> None:

@@ -7,7 +7,7 @@ works in no other.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from dataclasses import astuple, dataclass, field
 from enum import IntEnum
@@ -27,7 +27,7 @@ from crawlproj.frontier.scripts import script
 from crawlproj.frontier.wire import pack, unpack
 
 State = Literal["running", "paused", "stopping", "stopped", "finished", "limit"]
-Verdict = Literal["done", "filtered", "dead", "retry", "return"]
+Verdict = Literal["done", "filtered", "dead", "retry", "wait", "return"]
 
 _REFUSALS: dict[str, type[Exception]] = {
     "WIPED": CrawlWiped,
@@ -64,12 +64,13 @@ class Lease(NamedTuple):
     host: str
     level: int
     entry: bytes
+    host_failures: int = 0
 
 
 @dataclass(slots=True)
 class Settlement:
-    """How a lease ends; `ended_ago_ms` and `pause_ms` say when its host may be asked again,
-    status and size are summed up for the reports."""
+    """How a lease ends; `ended_ago_ms`, `pause_ms` and `hold_ms` say when its host may be asked
+    again, `failed` how the host is (lua/settle.lua), status and size are for the reports."""
 
     token: int
     verdict: Verdict
@@ -80,6 +81,8 @@ class Settlement:
     delay_ms: int = 0
     status: int = 0
     size: int = 0
+    failed: int = 0
+    hold_ms: int = 0
 
 
 class Opened(NamedTuple):
@@ -102,6 +105,18 @@ class Reclaimed(NamedTuple):
     workers: int
     queued: int
     dead: list[tuple[str, int, bytes]]
+
+
+class Letter(NamedTuple):
+    """A dead letter: a URL that was given up."""
+
+    shard: int
+    token: int
+    host: str
+    level: int
+    entry: bytes
+    reason: str
+    at_ms: int
 
 
 @dataclass
@@ -181,8 +196,8 @@ class Shard:
         """Take up to so many URLs of hosts that are due."""
         state, next_ms, scope, packed = await self._call("lease", [worker, wanted])
         leases = [
-            Lease(self.number, token, host.decode(errors="replace"), level, entry)
-            for token, host, level, entry in unpack(packed)
+            Lease(self.number, token, host.decode(errors="replace"), level, entry, failures)
+            for token, host, level, entry, failures in unpack(packed)
         ]
         return Batch(state.decode(), next_ms, scope, leases)
 
@@ -235,6 +250,24 @@ class Shard:
     async def drain(self, reason: str, most_hosts: int = 1000) -> int:
         """Filter what is queued, some hosts a call; returns how many URLs that were."""
         return int(await self._call("drain", [most_hosts, reason]))
+
+    async def dead(self) -> AsyncIterator[Letter]:
+        """The dead letters; one that is moved meanwhile may be missed or come twice."""
+        scan = self.client.hscan_iter(keys.dead(self.crawl, self.number), count=500)
+        async for token, packed in scan:
+            # What cannot be read is no letter of ours; it stays where it is.
+            with suppress(ValueError, TypeError, AttributeError):
+                host, level, entry, reason, at_ms = unpack(packed)
+                about = (host.decode(), level, entry, reason.decode(), int(at_ms))
+                yield Letter(self.number, int(token), *about)
+
+    async def revive(self, tokens: Sequence[int]) -> int:
+        """Queue dead letters again, untried; returns how many were still there."""
+        return int(await self._call("revive", [pack(tokens)]))
+
+    async def forget(self, tokens: Sequence[int]) -> int:
+        """Throw dead letters away; returns how many were still there."""
+        return int(await self._call("forget", [pack(tokens)]))
 
     async def wants_pages(self) -> bool:
         """True if URLs wait here for which the shard's page budget has no room."""

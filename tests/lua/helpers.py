@@ -16,8 +16,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from redis import Redis
-
 from crawlproj import keys
 from crawlproj.connection import connect
 from crawlproj.frontier.bloom import Geometry
@@ -33,13 +31,15 @@ _SHOWN_META = (b"state", b"pages", b"offer")
 
 
 class Host(NamedTuple):
-    """A host's record; `cooling` in minutes, earliest first."""
+    """A host's record; `cooling`, earliest first, and `hold` in minutes."""
 
-    levels: list[int] = []  # noqa: RUF012 - never changed
+    levels: list[int] = []
     out: int = 0
-    cooling: list[int] = []  # noqa: RUF012
+    cooling: list[int] = []
     pages: int = 0
     at: str | None = None
+    failures: int = 0
+    hold: int | None = None
 
 
 @dataclass
@@ -100,14 +100,13 @@ def paths(batch: Batch) -> list[str]:
     return [shown(lease.entry) for lease in batch.leases]
 
 
-def structures(redis: Redis, crawl: str = CRAWL, shard: int = 0) -> State:
+def structures(redis: Any, crawl: str = CRAWL, shard: int = 0) -> State:
     """Read every key of the shard; whatever is no key of a shard fails here."""
     names = {key(crawl, shard): key.__name__ for key in keys._VECTOR}
     raw = {_known(name.decode(), names): _value(redis, name) for name in _all(redis, crawl, shard)}
-    meta = {name.decode(): value.decode(errors="replace") for name, value in raw["meta"].items()}
-    clock = _Clock(int(meta["started_ms"]))
+    clock = _Clock(int(raw["meta"][b"started_ms"]))
     return State(
-        meta=_visiblemeta(raw["meta"]),
+        meta=_shown_meta(raw["meta"]),
         counts={name.decode(): int(n) for name, n in raw.get("counts", {}).items() if int(n)},
         hosts={n.decode(): _host(p, clock) for n, p in raw.get("hosts", {}).items()},
         ready=[name.decode() for name, _ in raw.get("ready", [])],
@@ -126,7 +125,7 @@ def structures(redis: Redis, crawl: str = CRAWL, shard: int = 0) -> State:
     )
 
 
-def set_clock(redis: Redis, minute: float, crawl: str = CRAWL, shard: int = 0) -> None:
+def set_clock(redis: Any, minute: float, crawl: str = CRAWL, shard: int = 0) -> None:
     """Let the scripts of the shard believe that so many minutes of the crawl have passed."""
     seconds, micros = redis.time()
     began_ms = int(redis.hget(keys.meta(crawl, shard), "started_ms"))
@@ -189,7 +188,7 @@ class Worker:
 class HandCrawl:
     """One shard of one crawl, its workers, and its clock."""
 
-    def __init__(self, redis: Redis, client: Any, runner: asyncio.Runner) -> None:
+    def __init__(self, redis: Any, client: Any, runner: asyncio.Runner) -> None:
         self.redis = redis
         self._client = client
         self._runner = runner
@@ -239,7 +238,7 @@ class HandCrawl:
 
 
 @contextmanager
-def hand_crawl(url: str, redis: Redis) -> Iterator[HandCrawl]:
+def hand_crawl(url: str, redis: Any) -> Iterator[HandCrawl]:
     with asyncio.Runner() as runner:
         client = runner.run(connect(url))
         try:
@@ -255,7 +254,7 @@ class _Clock(NamedTuple):
         return round((at_ms - self.began_ms) / MINUTE_MS)
 
 
-def _all(redis: Redis, crawl: str, shard: int) -> list[bytes]:
+def _all(redis: Any, crawl: str, shard: int) -> list[bytes]:
     pattern = keys.tag(crawl, shard).replace("{", "\\{").replace("}", "\\}")
     return list(redis.scan_iter(match=f"{pattern}*", count=1000))
 
@@ -269,7 +268,7 @@ def _known(key: str, names: dict[str, str]) -> str:
     raise AssertionError(f"a key that keys.py does not know: {key}")
 
 
-def _value(redis: Redis, key: bytes) -> Any:
+def _value(redis: Any, key: bytes) -> Any:
     match redis.type(key):
         case b"hash":
             return redis.hgetall(key)
@@ -282,11 +281,11 @@ def _value(redis: Redis, key: bytes) -> Any:
     return redis.get(key)
 
 
-def _visiblemeta(meta: dict[bytes, bytes]) -> dict[str, Any]:
+def _shown_meta(meta: dict[bytes, bytes]) -> dict[str, Any]:
     visible: dict[str, Any] = {}
     for name, value in meta.items():
         if name == b"offer":
-            visible["offer"] = unpack(value)
+            visible["offer"] = json.loads(value)
         elif (name in _SHOWN_META or name.startswith(b"took:")) and value != b"-1":
             visible[name.decode()] = int(value) if value.isdigit() else value.decode()
     return visible
@@ -297,7 +296,9 @@ def _host(packed: bytes, clock: _Clock) -> Host:
     assert found.get("best") == (found["levels"][-1] if found["levels"] else None)
     at = found["at"].decode() if "at" in found else None
     cooling = sorted(clock.minute(due) for due in found["cooling"])
-    return Host(found["levels"], found["out"], cooling, found["pages"], at)
+    hold = clock.minute(found["hold"]) if "hold" in found else None
+    failures = found.get("failures", 0)
+    return Host(found["levels"], found["out"], cooling, found["pages"], at, failures, hold)
 
 
 def _queues(raw: dict[str, Any]) -> dict[str, dict[int, list[str]]]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from crawlproj.frontier.shard import Settlement
-from tests.lua.helpers import MINUTE_MS, A, B, HandCrawl, Host, State, entry, link, with_worker
+from crawlproj.frontier.shard import Settlement, Verdict
+from tests.lua.helpers import MINUTE_MS, A, HandCrawl, Host, State, entry, link, with_worker
 from tests.lua.helpers import Worker as HandWorker
 
 
-def _leased(crawl: HandCrawl, **limits: int) -> tuple[HandWorker, int]:
-    crawl.open(**limits)
+def _leased(crawl: HandCrawl) -> tuple[HandWorker, int]:
+    crawl.open()
     worker = crawl.worker()
     worker.push(link(A, "/1", 4), link(A, "/2"))
     return worker, worker.lease_one().token
@@ -83,6 +83,71 @@ def test_retry_can_come_back_as_another_entry(crawl: HandCrawl) -> None:
     assert crawl.state().delayed == [(0, A, 4, "/1?again'''")]
 
 
+def test_wait_delays_a_url_that_was_not_tried(crawl: HandCrawl) -> None:
+    worker, token = _leased(crawl)
+    worker.settle(Settlement(token, "wait", delay_ms=8 * MINUTE_MS))
+    assert crawl.state() == with_worker(
+        counts={"discovered": 2, "queued": 1, "delayed": 1},
+        hosts={A: Host([0], at="ready")},
+        ready=[A],
+        queues={A: {0: ["/2"]}},
+        delayed=[(8, A, 4, "/1")],
+        layers=[2],
+    )
+
+
+def test_a_host_that_asks_for_it_is_left_alone_by_all_its_connections(crawl: HandCrawl) -> None:
+    crawl.open(per_host=3)
+    worker = crawl.worker()
+    worker.push(*(link(A, f"/{number}") for number in range(4)))
+    first, second, third = worker.lease().leases
+    worker.settle(Settlement(first.token, "retry", pause_ms=MINUTE_MS, hold_ms=20 * MINUTE_MS))
+    assert crawl.state().waiting == [(A, 20)]
+    crawl.at(5)
+    worker.settle(Settlement(second.token, "done", hold_ms=3 * MINUTE_MS))
+    assert crawl.state().hosts == {A: Host([0], out=1, pages=1, at="waiting", hold=20)}
+    crawl.at(10)
+    worker.settle(Settlement(third.token, "done", hold_ms=15 * MINUTE_MS))
+    assert worker.lease().leases == []
+    assert crawl.state().hosts == {A: Host([0], pages=2, at="waiting", hold=25)}
+    crawl.at(26)
+    assert len(worker.lease().leases) == 2
+
+
+def test_failures_in_a_row_are_told_with_the_next_lease_and_forgotten_with_an_answer(
+    crawl: HandCrawl,
+) -> None:
+    crawl.open()
+    worker = crawl.worker()
+    worker.push(*(link(A, f"/{number}") for number in range(4)))
+    told = []
+    for failed in (1, 1, -1, 0):
+        lease = worker.lease_one()
+        told.append(lease.host_failures)
+        worker.settle(Settlement(lease.token, "done", failed=failed))
+    assert told == [0, 1, 2, 0]
+
+
+def test_a_host_that_fails_too_often_is_given_up(crawl: HandCrawl) -> None:
+    crawl.open(give_up=2, per_host=2)
+    worker = crawl.worker()
+    worker.push(*(link(A, f"/{number}") for number in range(4)))
+    first, second = worker.lease().leases
+    worker.settle(Settlement(first.token, "retry", delay_ms=MINUTE_MS, failed=1))
+    worker.settle(Settlement(second.token, "dead", reason="timeout", failed=1))
+    counts = {"discovered": 4, "delayed": 1, "dead": 1, "dead:timeout": 1}
+    assert crawl.state().counts == {**counts, "filtered:host_down": 2}
+    worker.push(link(A, "/more"))
+    crawl.at(2)
+    assert worker.lease().leases == []
+    assert crawl.state() == with_worker(
+        counts={"discovered": 5, "dead": 1, "dead:timeout": 1, "filtered:host_down": 4},
+        hosts={A: Host(failures=2)},
+        dead={2: (A, 0, "/1'", "timeout")},
+        layers=[5],
+    )
+
+
 def test_return_puts_a_url_back_in_front_as_if_it_had_never_left(crawl: HandCrawl) -> None:
     worker, token = _leased(crawl)
     worker.settle(Settlement(token, "return"))
@@ -104,13 +169,18 @@ def test_a_batch_settles_each_lease_by_its_own_verdict(crawl: HandCrawl) -> None
     worker = crawl.worker()
     worker.push(*(link(A, f"/{number}") for number in range(5)))
     tokens = [lease.token for lease in worker.lease().leases]
-    verdicts = ("done", "filtered", "dead", "retry", "return")
+    verdicts: tuple[Verdict, ...] = ("done", "filtered", "dead", "retry", "return")
     batch = [Settlement(t, v, reason="r") for t, v in zip(tokens, verdicts, strict=True)]
     assert worker.settle(*batch) == []
     assert crawl.state() == with_worker(
         counts={
-            **{"discovered": 5, "queued": 1, "delayed": 1, "done": 1},
-            **{"dead": 1, "dead:r": 1, "filtered:r": 1},
+            "discovered": 5,
+            "queued": 1,
+            "delayed": 1,
+            "done": 1,
+            "dead": 1,
+            "dead:r": 1,
+            "filtered:r": 1,
         },
         hosts={A: Host([0], pages=1, at="ready")},
         ready=[A],
@@ -130,9 +200,9 @@ def test_a_settlement_that_is_sent_again_changes_nothing(crawl: HandCrawl) -> No
     _assert_only_counted_as_late(before, crawl.state())
 
 
-@pytest.mark.parametrize("verdict", ["done", "filtered", "dead", "retry", "return"])
+@pytest.mark.parametrize("verdict", ["done", "filtered", "dead", "retry", "wait", "return"])
 def test_the_former_holder_of_a_reclaimed_lease_changes_nothing(
-    crawl: HandCrawl, verdict: str
+    crawl: HandCrawl, verdict: Verdict
 ) -> None:
     crawl.open()
     zombie, living = crawl.worker("zombie", timeout_minutes=1), crawl.worker()
@@ -142,7 +212,7 @@ def test_the_former_holder_of_a_reclaimed_lease_changes_nothing(
     living.reclaim()
     living.lease_one()
     before = crawl.state()
-    late = Settlement(token, verdict, 0, MINUTE_MS, "r", entry("/x"), 9, 200, 9)  # type: ignore[arg-type]
+    late = Settlement(token, verdict, 0, MINUTE_MS, "r", entry("/x"), 9, 200, 9, 1, MINUTE_MS)
     assert zombie.settle(late) == [token]
     _assert_only_counted_as_late(before, crawl.state())
     zombie.renew(MINUTE_MS, {})
@@ -152,7 +222,7 @@ def test_the_former_holder_of_a_reclaimed_lease_changes_nothing(
 
 
 def test_nobody_settles_what_another_holds(crawl: HandCrawl) -> None:
-    worker, token = _leased(crawl)
+    _, token = _leased(crawl)
     before = crawl.state()
     assert crawl.worker("other").settle(Settlement(token, "done")) == [token]
     after = crawl.state()

@@ -6,7 +6,7 @@
 --   1 META     hash    epoch, state, limits, plan, and the running numbers below
 --   2 COUNTS   hash    the ledger: discovered, queued, …, filtered:<reason>; what could not be
 --                      read is counted as corrupt, beside the ledger
---   3 HOSTS    hash    host -> msgpack {levels, out, cooling, pages, at}
+--   3 HOSTS    hash    host -> msgpack {levels, out, cooling, pages, at, failures, hold}
 --   4 READY    zset    hosts that may be contacted now, best first
 --   5 WAITING  zset    hosts that may be contacted later, by when (ms)
 --   6 DELAYED  zset    msgpack {host, level, entry, token} to try again, by when (ms)
@@ -26,14 +26,15 @@ local META, COUNTS, HOSTS, READY, WAITING, DELAYED, WORKERS, ABOUT, DEAD, SEEDS,
       LAYERS, SEEN, QUEUE, LEASED = unpack(KEYS)
 
 local CRAWL = redis.call('HMGET', META, 'epoch', 'state', 'per_host', 'pages_per_host',
-                         'pages', 'deadline_ms', 'delay_ms', 'max_attempts', 'skew_ms')
+                         'pages', 'deadline_ms', 'delay_ms', 'max_attempts', 'skew_ms',
+                         'give_up')
 if not CRAWL[1] then return redis.error_reply('WIPED no crawl is open here') end
 if CRAWL[1] ~= ARGV[1] then return redis.error_reply('EPOCH another crawl has begun') end
 
 local STATE = CRAWL[2]
 local PER_HOST, PAGES_PER_HOST = tonumber(CRAWL[3]), tonumber(CRAWL[4])
 local PAGES, DEADLINE_MS, DELAY_MS = tonumber(CRAWL[5]), tonumber(CRAWL[6]), tonumber(CRAWL[7])
-local MAX_ATTEMPTS = tonumber(CRAWL[8])
+local MAX_ATTEMPTS, GIVE_UP = tonumber(CRAWL[8]), tonumber(CRAWL[10] or 0)
 
 -- The only clock there is. skew_ms moves it for tests; nothing else sets it.
 local TIME = redis.call('TIME')

@@ -1,7 +1,8 @@
 -- Included by operations that move URLs, before _hosts.lua: what is stored here may have been
 -- damaged, or put here by someone else. It is counted as 'corrupt' and set aside, URLs that
 -- vanished with it are written off, and everything beside it goes on.
-local LOWEST, HIGHEST = -1000, 1000
+-- Levels of pages, and one above them for a host's robots.txt.
+local LOWEST, HIGHEST = -1000, 1001
 local damaged = false
 
 -- Host, level and entry of a URL as DELAYED and LEASED hold it; nothing if it is unreadable.

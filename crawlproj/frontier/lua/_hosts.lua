@@ -71,7 +71,8 @@ local function move(name, host, where, score)
   host.at = where
 end
 
--- Puts a host where it belongs after anything about it has changed.
+-- Puts a host where it belongs after anything about it has changed. A host that is
+-- held (it asked for it, or it fails) waits until then, whatever else is free.
 local function place(name, host)
   local cooling, first_due = {}, math.huge
   for _, due in ipairs(host.cooling) do
@@ -84,8 +85,12 @@ local function place(name, host)
   if PAGES_PER_HOST > 0 and host.pages >= PAGES_PER_HOST then
     drop_queue(name, host, 'host_limit')
   end
+  if GIVE_UP > 0 and (host.failures or 0) >= GIVE_UP then drop_queue(name, host, 'host_down') end
+  if host.hold and host.hold <= NOW then host.hold = nil end
   local best = host.levels[#host.levels]
-  if best and free_slots(host) > 0 then
+  if best and host.hold then
+    move(name, host, 'waiting', host.hold)
+  elseif best and free_slots(host) > 0 then
     if host.at ~= 'ready' or host.best ~= best then move(name, host, 'ready', ready_score(host)) end
   elseif best and #cooling > 0 then
     move(name, host, 'waiting', first_due)
@@ -108,6 +113,14 @@ local function release_host(name, ago_ms, pause_ms)
   host.out = host.out - 1
   if pause_ms > 0 then table.insert(host.cooling, NOW - ago_ms + pause_ms) end
   return host
+end
+
+-- What the request showed of the host: `failed` is 1 if it failed in a way that may
+-- pass, -1 if it answered, 0 if neither is known; `hold_ms` is how long to leave it alone.
+local function judge_host(host, failed, hold_ms)
+  if failed > 0 then host.failures = (host.failures or 0) + 1 end
+  if failed < 0 then host.failures = nil end
+  if hold_ms > 0 then host.hold = math.max(host.hold or 0, NOW + hold_ms) end
 end
 
 -- An entry's first byte counts the attempts that have been made.

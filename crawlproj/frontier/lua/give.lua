@@ -8,11 +8,11 @@
 -- Reply {number, shard, pages} of the offer that stands, or {} when there is nothing to give
 --include _crawl.lua
 local standing = redis.call('HGET', META, 'offer')
-if standing then return cmsgpack.unpack(standing) end
+if standing then return cjson.decode(standing) end
 local held = redis.call('HMGET', COUNTS, 'done', 'leased', 'queued', 'delayed')
 local spare = PAGES
 for i = 1, 4 do spare = spare - tonumber(held[i] or 0) end
 if spare <= 0 then return {} end
 local offer = {redis.call('HINCRBY', META, 'offers', 1), tonumber(ARGV[2]), spare}
-redis.call('HSET', META, 'pages', PAGES - spare, 'offer', cmsgpack.pack(offer))
+redis.call('HSET', META, 'pages', PAGES - spare, 'offer', cjson.encode(offer))
 return offer

@@ -5,5 +5,5 @@
 -- Reply 1 if it stood, 0 if not
 --include _crawl.lua
 local standing = redis.call('HGET', META, 'offer')
-if not standing or cmsgpack.unpack(standing)[1] ~= tonumber(ARGV[2]) then return 0 end
+if not standing or cjson.decode(standing)[1] ~= tonumber(ARGV[2]) then return 0 end
 return redis.call('HDEL', META, 'offer')

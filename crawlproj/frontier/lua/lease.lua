@@ -4,7 +4,7 @@
 --
 -- ARGV  2 worker, 3 URLs wanted
 -- Reply {state, ms until a host or retry falls due (-1: none), size of the scope,
---        msgpack list of {token, host, level, entry}}
+--        msgpack list of {token, host, level, entry, failures of the host in a row}}
 --       state is the crawl's, or 'limit' when its page budget is used up
 -- Error UNKNOWN: the worker counts as dead; it must renew first
 --include _crawl.lua
@@ -54,7 +54,7 @@ while #leases < want do
   for _, entry in ipairs(entries) do
     token = token + 1
     redis.call('HSET', LEASED .. worker, token, cmsgpack.pack({name, level, entry}))
-    leases[#leases + 1] = {token, name, level, entry}
+    leases[#leases + 1] = {token, name, level, entry, host.failures or 0}
   end
   host.out = host.out + #entries
   place(name, host)

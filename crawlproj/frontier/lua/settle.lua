@@ -4,11 +4,13 @@
 --
 -- ARGV  2 worker
 --       3 msgpack list of {token, verdict, ms since the request ended, pause in ms,
---         reason, entry, delay in ms, HTTP status or 0, bytes}; verdict is one of
+--         reason, entry, delay in ms, HTTP status or 0, bytes, 1 if the host failed or
+--         -1 if it answered, ms to leave the host alone}; verdict is one of
 --         done      the page is fetched, its links are here, its row is on disk
 --         filtered  for `reason`
 --         dead      for `reason`; kept among the dead letters
 --         retry     queue `entry` (or the old one) again after `delay`
+--         wait      the same, but it was not tried
 --         return    was not fetched: back to the front of its queue
 -- Reply {settled, msgpack list of tokens that were no longer held}
 --include _crawl.lua
@@ -18,7 +20,8 @@ local held = LEASED .. ARGV[2]
 local settled, late = 0, {}
 
 for _, item in ipairs(cmsgpack.unpack(ARGV[3])) do
-  local token, verdict, ago_ms, pause_ms, reason, entry, delay_ms, status, size = unpack(item, 1, 9)
+  local token, verdict, ago_ms, pause_ms, reason, entry, delay_ms = unpack(item, 1, 7)
+  local status, size, failed, hold_ms = unpack(item, 8, 11)
   local packed = redis.call('HGET', held, token)
   local name, level, leased_entry = read_url(packed)
   if not name then
@@ -26,6 +29,7 @@ for _, item in ipairs(cmsgpack.unpack(ARGV[3])) do
     if packed then set_aside() end
   else
     local host = release_host(name, ago_ms, pause_ms)
+    judge_host(host, failed, hold_ms)
     if verdict == 'done' then
       host.pages = host.pages + 1
       count('done', 1)
@@ -35,6 +39,8 @@ for _, item in ipairs(cmsgpack.unpack(ARGV[3])) do
       bury(token, name, level, with_attempt(leased_entry), reason)
     elseif verdict == 'retry' then
       delay(token, name, level, with_attempt(entry or leased_entry), NOW + delay_ms)
+    elseif verdict == 'wait' then
+      delay(token, name, level, leased_entry, NOW + delay_ms)
     elseif verdict == 'return' then
       enqueue(name, level, leased_entry, true)
     end

@@ -1,0 +1,100 @@
+"""`scrapy dead site`: the dead letters, and what to do with them."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+from crawlproj import letters
+from crawlproj.commanding import FrontierCommand, show
+from crawlproj.errors import ConfigError
+from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.shard import Letter
+
+SHOWN = 20
+
+
+class Command(FrontierCommand):
+    arguments = "[--retry | --forget | --export FILE] [--reason R] [--host H]"
+    summary = "Show, export, retry or forget the URLs that were given up"
+
+    def long_desc(self) -> str:
+        return (
+            "Shows the URLs that were given up, or does something with them. --retry queues them "
+            "again as if they had never been tried: workers that run fetch them at once; a stopped "
+            "crawl goes on with them when it is started again, and so does a finished one, which "
+            "becomes a stopped one by it."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        what = parser.add_mutually_exclusive_group()
+        what.add_argument("--retry", action="store_true", help="queue them again")
+        what.add_argument("--forget", action="store_true", help="throw them away, as filtered")
+        what.add_argument(
+            "--export", metavar="FILE", help="write them to FILE: CSV, or JSON lines for *.jsonl"
+        )
+        parser.add_argument("--reason", metavar="R", help="only those of this reason")
+        parser.add_argument("--host", metavar="H", help="only those of this host")
+
+    async def work(self, frontier: Frontier, rest: list[str], opts: argparse.Namespace) -> int:
+        found: list[Letter] = []
+        if await frontier.attach():
+            wanted = letters.Wanted(opts.reason, opts.host)
+            found = [letter async for letter in letters.find(frontier, wanted)]
+        if opts.retry:
+            count = await letters.retry(frontier, found)
+            show(opts, {"retried": count}, f"{count:,} queued again{await _next(frontier, count)}")
+        elif opts.forget:
+            count = await letters.forget(frontier, found)
+            show(opts, {"forgotten": count}, f"{count:,} forgotten")
+        elif opts.export:
+            _export(found, Path(opts.export))
+            exported = {"exported": len(found), "file": opts.export}
+            show(opts, exported, f"{len(found):,} written to {opts.export}")
+        else:
+            rows = [letters.row(letter) for letter in found]
+            everything = {"dead": len(found), "reasons": letters.by_reason(found), "letters": rows}
+            show(opts, everything, _as_text(frontier.crawl, found))
+        return 0 if found else 1
+
+
+async def _next(frontier: Frontier, count: int) -> str:
+    if count and (await frontier.attach())["state"] == "stopped":
+        return f"; go on with scrapy crawl {frontier.crawl}"
+    return ""
+
+
+def _export(found: Sequence[Letter], path: Path) -> None:
+    try:
+        with path.open("w", newline="", encoding="utf-8", errors="replace") as file:
+            _write(found, file, as_json=path.suffix == ".jsonl")
+    except OSError as error:
+        raise ConfigError(f"--export {path}: cannot be written: {error.strerror}") from None
+
+
+def _write(found: Sequence[Letter], file: IO[str], *, as_json: bool) -> None:
+    if as_json:
+        file.writelines(json.dumps(letters.row(letter)) + "\n" for letter in found)
+        return
+    writer = csv.DictWriter(file, letters.COLUMNS)
+    writer.writeheader()
+    writer.writerows(letters.row(letter) for letter in found)
+
+
+def _as_text(crawl: str, found: Sequence[Letter]) -> str:
+    if not found:
+        return f"{crawl}: no such dead letters"
+    lines = [f"{crawl}: {len(found):,} dead", ""]
+    lines += [f"  {reason:<24}{count:>10,}" for reason, count in letters.by_reason(found).items()]
+    lines.append("")
+    for letter in found[:SHOWN]:
+        row = letters.row(letter)
+        lines.append(f"  {row['reason']:<24}{row['attempts']:>3} tries  {row['url']}")
+    if len(found) > SHOWN:
+        lines.append(f"  … and {len(found) - SHOWN:,} more: --export FILE")
+    return "\n".join(lines)

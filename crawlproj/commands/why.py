@@ -1,0 +1,38 @@
+"""`scrapy why site URL`: what became of a URL, and why."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from crawlproj import tracing
+from crawlproj.commanding import FrontierCommand, show
+from crawlproj.config import Config
+from crawlproj.frontier.frontier import Frontier
+from crawlproj.urls import UrlError, normalise
+
+
+class Command(FrontierCommand):
+    arguments = "URL"
+    most_arguments = 2
+    summary = "Say what became of a URL: queued, delayed, leased, done, dead, filtered, never seen"
+
+    async def work(self, frontier: Frontier, rest: list[str], opts: argparse.Namespace) -> int:
+        assert self.settings is not None
+        if not rest:
+            raise self.wrong_use("give a URL")
+        folder = Path(Config.from_settings(self.settings).output) / frontier.crawl
+        found = await _trace(frontier, rest[0], folder)
+        told = {"url": rest[0], "state": found.state, "text": found.text, **found.details}
+        show(opts, told, f"{rest[0]}: {found.text}")
+        return 1 if found.state in (tracing.NEVER, "refused") else 0
+
+
+async def _trace(frontier: Frontier, text: str, folder: Path) -> tracing.Trace:
+    try:
+        url = normalise(text)
+    except UrlError as error:
+        return tracing.Trace("refused", f"cannot be crawled: {error}", {"reason": error.reason})
+    if not await frontier.attach():
+        return tracing.Trace(tracing.NEVER, f"there is no crawl {frontier.crawl!r} yet", {})
+    return await tracing.trace(frontier, url, folder)

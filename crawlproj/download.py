@@ -1,0 +1,303 @@
+"""How pages are downloaded: Scrapy's aiohttp handler, made safe against what it connects to.
+
+Every connection goes to an address that the policy of addresses.py has passed, and to no other:
+what was judged is what is connected to, so a name that changes its mind in between gains nothing.
+Whatever a server does ends, within the time and size limits, in a response or in an exception
+that outcomes.py has a word for.
+
+This is the one place that leans on parts of aiohttp that are not its public interface;
+`tests/crawl/test_addresses.py` and `test_bad_http.py` fail when a new version changes them.
+Knows nothing of the frontier: pace and retries are not decided here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import socket
+from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+import aiohttp
+import yarl
+from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.http_exceptions import BadHttpMessage
+from scrapy.core.downloader.handlers._aiohttp import AiohttpDownloadHandler, _ClientResponse
+from scrapy.core.downloader.handlers._base_streaming import BaseStreamingDownloadHandler
+from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadCancelledError,
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    DownloadTimeoutError,
+    IgnoreRequest,
+    UnsupportedURLSchemeError,
+)
+from scrapy.utils.ssl import _make_ssl_context
+
+from crawlproj.addresses import AddressPolicy
+from crawlproj.config import Config
+
+if TYPE_CHECKING:
+    from aiohttp.client_reqrep import ClientRequest, ConnectionKey
+    from aiohttp.connector import Connection
+    from aiohttp.tracing import Trace
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+HEADER_LINE_BYTES = 16 * 1024
+HEADERS = 256
+INFORMATIONAL = 16
+"""Responses 1xx that may come before the real one."""
+
+ENCODINGS = 2
+"""Content encodings on top of each other; more serve nobody but who wants us busy."""
+
+IDLE_HOSTS = 256
+"""Hosts with a connection kept for the next request: a broad crawl must not run out of files."""
+
+LOOKUPS = 32
+"""Names resolved at a time: a name server that does not answer holds up one of them."""
+
+_to_proxy: ContextVar[bool] = ContextVar("to_proxy", default=False)
+
+
+class AddressRefused(IgnoreRequest):
+    """Nothing that may be contacted is behind a name."""
+
+    def __init__(self, host: str, refused: dict[str, str]) -> None:
+        found = ", ".join(f"{address} ({reason})" for address, reason in refused.items())
+        super().__init__(f"Refused address of {host}: {found}; CRAWL_ALLOW_ADDRESSES allows more")
+
+
+class BadResponse(Exception):
+    """A server that does not speak HTTP as it should; asking again would not help."""
+
+
+class BadCertificate(Exception):
+    """A server that cannot prove to be who it should be; asking again would not help."""
+
+
+class SafeDownloadHandler(AiohttpDownloadHandler):
+    """`DOWNLOAD_HANDLERS` of http and https.
+
+    A proxy (`meta["proxy"]`) is the user's own choice and may be at any address. It resolves the
+    names that it is asked for, so behind one only URLs that hold an address can be judged.
+    """
+
+    experimental: ClassVar[bool] = False
+
+    def __init__(self, crawler: Crawler) -> None:
+        # Not the parent's: that opens a session of its own.
+        BaseStreamingDownloadHandler.__init__(self, crawler)
+        config = Config.from_settings(crawler.settings)
+        policy = AddressPolicy(config.allow_addresses, functools.partial(_seed_names, crawler))
+        self._ssl_context = _make_ssl_context(crawler.settings)
+        self._session = open_session(
+            SafeConnector(
+                policy,
+                local_addr=self._bind_address,
+                limit=0,
+                resolver=_Resolver(),
+                use_dns_cache=crawler.settings.getbool("DNSCACHE_ENABLED"),
+                ttl_dns_cache=config.dns_ttl_s,
+                dns_cache_max_size=crawler.settings.getint("DNSCACHE_SIZE"),
+            )
+        )
+        self._compression = HttpCompressionMiddleware(crawler=crawler)
+
+    async def download_request(self, request: Request) -> Response:
+        response = await super().download_request(request)
+        is_encoded = response.body and "Content-Encoding" in response.headers
+        return self._decoded(request, response) if is_encoded else response
+
+    @asynccontextmanager
+    async def _make_request(
+        self, request: Request, timeout: float
+    ) -> AsyncIterator[_ClientResponse]:
+        try:
+            async with self._session.request(
+                request.method,
+                # As it is: yarl would quote again what has been quoted.
+                yarl.URL(request.url, encoded=True),
+                data=request.body,
+                headers=self._request_headers(request).to_tuple_list(),
+                timeout=aiohttp.ClientTimeout(total=timeout),
+                ssl=self._ssl_context,
+                allow_redirects=False,
+                proxy=self._extract_proxy_url_with_creds(request),
+            ) as response:
+                yield cast("_ClientResponse", response)
+        except TimeoutError as error:
+            raise DownloadTimeoutError(f"{request.url} took longer than {timeout} s") from error
+        except (aiohttp.ClientError, ValueError) as error:
+            raise _named(error) from error
+
+    def _decoded(self, request: Request, response: Response) -> Response:
+        """The response with its body unpacked.
+
+        Scrapy's middleware does the same, but what it raises is told to nobody: a page that it
+        could not unpack would count as ignored. Unpacked here, it is left with nothing to do.
+        """
+        encodings = b",".join(response.headers.getlist("Content-Encoding"))
+        if encodings.count(b",") >= ENCODINGS:
+            raise BadResponse(f"more than {ENCODINGS} content encodings: {encodings[:100]!r}")
+        try:
+            return cast("Response", self._compression.process_response(request, response))
+        except IgnoreRequest as error:
+            raise DownloadCancelledError(str(error)) from error
+        except Exception as error:  # each codec has its own
+            raise BadResponse(f"not {encodings[:100]!r}: {error}") from error
+
+
+def _seed_names(crawler: Crawler) -> Sequence[str]:
+    scheduler = crawler.engine.scheduler if crawler.engine else None
+    return getattr(scheduler, "seed_names", ())
+
+
+def _named(error: Exception) -> Exception:
+    """What Scrapy calls an error of aiohttp, where it has a name for it, and we where not."""
+    text = str(error) or type(error).__name__
+    names: Sequence[tuple[type[Exception], type[Exception]]] = (
+        (aiohttp.InvalidURL, UnsupportedURLSchemeError),
+        (aiohttp.ClientConnectorCertificateError, BadCertificate),
+        (aiohttp.ClientConnectorDNSError, CannotResolveHostError),
+        (aiohttp.ClientConnectorError, DownloadConnectionRefusedError),
+        (aiohttp.ClientHttpProxyError, DownloadFailedError),
+        (aiohttp.ClientResponseError, BadResponse),
+        (aiohttp.ClientError, DownloadFailedError),
+    )
+    for theirs, ours in names:
+        if isinstance(error, theirs):
+            return ours(text)
+    return BadResponse(text)
+
+
+def open_session(connector: SafeConnector) -> aiohttp.ClientSession:
+    session = aiohttp.ClientSession(
+        connector=connector,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        auto_decompress=False,
+        response_class=_Response,
+        skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
+        max_line_size=HEADER_LINE_BYTES,
+        max_field_size=HEADER_LINE_BYTES,
+        max_headers=HEADERS,
+    )
+    # It would ask again at once when a connection breaks, past the host's pace.
+    session._retry_connection = False
+    return session
+
+
+class SafeConnector(aiohttp.TCPConnector):
+    """Connects to no address that the policy refuses."""
+
+    def __init__(self, policy: AddressPolicy, **options: Any) -> None:
+        super().__init__(**options)
+        self._policy = policy
+        self._factory = functools.partial(_Protocol, loop=self._loop)  # type: ignore[assignment]
+        self._resolver_owner = True
+
+    async def _resolve_host(
+        self, host: str, port: int, traces: Sequence[Trace] | None = None
+    ) -> list[ResolveResult]:
+        """Each address that may be contacted; what is returned is what is connected to."""
+        found = await super()._resolve_host(host, port, traces)
+        if _to_proxy.get():
+            return found
+        refused = {
+            one["host"]: reason
+            for one in found
+            if (reason := self._policy.refusal(one["host"], host))
+        }
+        if len(refused) == len({one["host"] for one in found}):
+            raise AddressRefused(host, refused)
+        return [one for one in found if one["host"] not in refused]
+
+    async def _create_proxy_connection(
+        self, req: ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
+    ) -> tuple[asyncio.BaseTransport, ResponseHandler]:
+        host = req.url.raw_host or ""
+        if aiohttp.helpers.is_ip_address(host) and (reason := self._policy.refusal(host, host)):
+            raise AddressRefused(host, {host: reason})
+        token = _to_proxy.set(True)
+        try:
+            return await super()._create_proxy_connection(req, traces, timeout)
+        finally:
+            _to_proxy.reset(token)
+
+    def _release(
+        self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False
+    ) -> None:
+        is_full = len(self._conns) >= IDLE_HOSTS and key not in self._conns
+        super()._release(key, protocol, should_close=should_close or is_full)
+
+
+class _Protocol(ResponseHandler):
+    """One connection, and what may come over it before a response."""
+
+    _informational = 0
+
+    async def read(self) -> Any:
+        message, payload = await super().read()
+        if message.code < 100 or message.code == 101:
+            raise BadHttpMessage(f"status {message.code}, which nobody asked for")
+        self._informational = self._informational + 1 if message.code < 200 else 0
+        if self._informational > INFORMATIONAL:
+            raise BadHttpMessage(f"more than {INFORMATIONAL} informational responses")
+        return message, payload
+
+    def is_connected(self) -> bool:
+        """False also for a kept connection over which a response came that nobody asked for:
+        it would be taken for the answer to the next request."""
+        return super().is_connected() and not self._buffer
+
+
+class _Response(_ClientResponse):
+    async def start(self, connection: Connection) -> aiohttp.ClientResponse:
+        if connection.transport is None:
+            raise aiohttp.ServerDisconnectedError
+        return await super().start(connection)
+
+
+class _Resolver(AbstractResolver):
+    """Asks the system, in threads of its own: the event loop's are few, and others need them."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(LOOKUPS, thread_name_prefix="resolve")
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        look_up = functools.partial(
+            socket.getaddrinfo,
+            host,
+            port,
+            family=family,
+            type=socket.SOCK_STREAM,
+            flags=socket.AI_ADDRCONFIG,
+        )
+        try:
+            found = await asyncio.get_running_loop().run_in_executor(self._threads, look_up)
+        except UnicodeError as error:
+            raise OSError(None, f"{host[:100]!r} is no host name: {error}") from error
+        return [
+            ResolveResult(
+                hostname=host,
+                host=str(address[0]),
+                port=port,
+                family=one_family,
+                proto=proto,
+                flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
+            )
+            for one_family, _, proto, _, address in found
+        ]
+
+    async def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,27 @@
+#!lua
+-- Queues dead letters again, as if they had never been tried. One that cannot be read stays
+-- where it is. Refused as a whole when Redis is out of memory.
+--
+-- ARGV  2 msgpack list of tokens
+-- Reply URLs that were queued again; those whose letter was gone already are not among them
+-- Error FINISHED: the crawl has to be opened again first
+--include _crawl.lua
+--include _damage.lua
+--include _hosts.lua
+if STATE == 'finished' then return redis.error_reply('FINISHED the crawl has finished') end
+local revived = 0
+for _, token in ipairs(cmsgpack.unpack(ARGV[2])) do
+  local packed = redis.call('HGET', DEAD, token)
+  local name, level, entry = read_url(packed)
+  local reason = name and cmsgpack.unpack(packed)[4]
+  if type(reason) == 'string' then
+    enqueue(name, level, '\0' .. entry:sub(2), false)
+    redis.call('HDEL', DEAD, token)
+    count('dead', -1)
+    count('dead:' .. reason, -1)
+    revived = revived + 1
+  end
+end
+save_hosts()
+save_counts()
+return revived

@@ -1,0 +1,100 @@
+"""What a response or an error says about how its host wants to be treated.
+
+The frontier keeps each host's pace for all workers; this middleware tells it, request by request,
+how long the host should rest, whether it is failing, and for how long nobody should ask it. It
+decides nothing about the request itself.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from scrapy.exceptions import IgnoreRequest, NotConfigured
+
+from crawlproj.config import Config
+from crawlproj.frontier import pacing
+from crawlproj.outcomes import TRANSIENT_STATUSES, Held
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+    from crawlproj.scheduler import Scheduler
+
+ANSWERED, FAILED = -1, 1
+
+
+class PolitenessMiddleware:
+    """Notes pause, hold and health of the host on each leased request."""
+
+    def __init__(self, config: Config, scheduler: Callable[[], Scheduler | None]) -> None:
+        self._scheduler = scheduler
+        self._delay_s = config.delay_s or 0
+        self._slowness = config.slowness
+        self._longest_pause_ms = round(config.longest_pause_s * 1000)
+        self._backoff_ms = round(config.backoff_s * 1000)
+        self._longest_hold_ms = round(config.longest_hold_s * 1000)
+        self._overrides = pacing.Overrides(config.overrides or {})
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        from crawlproj.scheduler import Scheduler
+
+        def scheduler() -> Scheduler | None:
+            found: Any = crawler.engine.scheduler
+            return found if isinstance(found, Scheduler) else None
+
+        if "crawlproj" not in str(crawler.settings["SCHEDULER"]):
+            raise NotConfigured("without crawlproj's scheduler nobody keeps a pace")
+        return cls(Config.from_settings(crawler.settings), scheduler)
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        if held := self._held(request):
+            failed = response.status in TRANSIENT_STATUSES
+            self._note(held, FAILED if failed else ANSWERED)
+            if failed:
+                asked = response.headers.get("Retry-After")
+                self._hold(held, response.status, asked)
+        return response
+
+    def process_exception(self, request: Request, exception: Exception) -> None:
+        if (held := self._held(request)) and not isinstance(exception, IgnoreRequest):
+            self._note(held, FAILED)
+            self._hold(held, 0, None)
+
+    def _held(self, request: Request) -> Held | None:
+        scheduler = self._scheduler()
+        return scheduler.notes.of(request) if scheduler is not None else None
+
+    def _note(self, held: Held, health: int) -> None:
+        scheduler = self._scheduler()
+        assert scheduler is not None
+        host = held.lease.host
+        override = self._overrides.for_host(host)
+        delay_s = self._delay_s if override.delay_s is None else override.delay_s
+        permission = scheduler.permission
+        held.failed = health
+        held.pause_ms = pacing.pause_ms(
+            round(delay_s * 1000),
+            permission.delay_s(host) if permission is not None else None,
+            (time.monotonic() - held.started_at) * 1000,
+            factor=self._slowness if delay_s else 0,
+            most_ms=self._longest_pause_ms,
+        )
+
+    def _hold(self, held: Held, status: int, retry_after: bytes | None) -> None:
+        held.hold_ms = pacing.hold_ms(
+            status,
+            pacing.retry_after_ms(retry_after, datetime.now(UTC), most_ms=self._longest_hold_ms),
+            held.lease.host_failures + 1,
+            base_ms=self._backoff_ms,
+            most_ms=self._longest_hold_ms,
+            jitter=random.random(),
+        )

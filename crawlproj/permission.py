@@ -1,0 +1,198 @@
+"""What each host's robots.txt allows, known to all workers once one of them has fetched it.
+
+A robots.txt is a URL like any other: it stands in its host's queue, in front of everything, keeps
+the host's pace and is accounted for. What was found is kept in Redis for a day. A page whose host
+has not been heard yet is put off; no page is fetched before.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from scrapy import Request
+
+from crawlproj import keys, robots
+from crawlproj.frontier.scoring import HIGHEST
+from crawlproj.frontier.shard import Kind, Push
+from crawlproj.outcomes import Held
+from crawlproj.records import encode_rest
+from crawlproj.urls import UrlError, normalise
+
+if TYPE_CHECKING:
+    from scrapy.http import Response
+    from twisted.python.failure import Failure
+
+    from crawlproj.frontier.frontier import Frontier
+
+logger = logging.getLogger(__name__)
+
+FIRST = HIGHEST + 1
+"""The level of a robots.txt: before every page of its host."""
+
+ROBOTS_TXT = "robots_txt"
+"""Key of `request.meta` that names the host whose robots.txt a request is after."""
+
+REASON = "robots_txt"
+"""How the ledger counts a robots.txt that has been dealt with."""
+
+KEPT_S = 24 * 3600
+UNREACHABLE_S = 600
+"""How long a host whose robots.txt cannot be had is left alone, before it is asked again."""
+
+RECHECK_S = 3600
+REMEMBERED = 20_000
+PATIENT_LOOKS = 5
+"""Times a page is put off before somebody is asked to fetch the robots.txt again."""
+
+
+class Known(NamedTuple):
+    """What a host allows; no rules mean that it could not be reached and allows nothing."""
+
+    rules: robots.RobotsRules | None
+    until: float
+
+
+class Permission:
+    """Asks, remembers and answers for one worker."""
+
+    def __init__(
+        self,
+        frontier: Frontier,
+        push: Callable[[Push], None],
+        *,
+        user_agent: str,
+        max_attempts: int,
+    ) -> None:
+        self._frontier = frontier
+        self._push = push
+        self._user_agent = user_agent
+        self._max_attempts = max_attempts
+        self._known: OrderedDict[str, Known] = OrderedDict()
+        self._introduced: OrderedDict[str, None] = OrderedDict()
+        self._unheard: Counter[str] = Counter()
+
+    # For those who find and fetch pages
+
+    def introduce(self, host: str) -> None:
+        """A page of this host is about to be queued: its robots.txt goes first."""
+        if host not in self._introduced:
+            self._introduced[host] = None
+            _bound(self._introduced)
+            self._ask(host, Kind.LINK)
+
+    async def learn(self, hosts: Iterable[str]) -> None:
+        """Hear what other workers have found about these hosts."""
+        now = time.monotonic()
+        for host in set(hosts):
+            known = self._known.get(host)
+            if known is None or known.until < now:
+                await self._learn(host)
+
+    def refusal(self, host: str, url: str) -> str | None:
+        """Why a page must not be fetched: its reason, '' if that is not known yet, else None."""
+        known = self._known.get(host)
+        if known is None or known.until < time.monotonic():
+            self._unheard[host] += 1
+            if self._unheard[host] % PATIENT_LOOKS == 0:
+                self._ask(host, Kind.UNFILTERED)
+            return ""
+        if known.rules is None:
+            return "robots_unreachable"
+        return None if known.rules.allows(url) else "robots"
+
+    def delay_s(self, host: str) -> float | None:
+        """The host's Crawl-delay."""
+        known = self._known.get(host)
+        return known.rules.delay_s if known and known.rules else None
+
+    # The fetching of a robots.txt
+
+    def prepare(self, request: Request, held: Held) -> None:
+        """Let a request for a robots.txt come back here, however it ends."""
+        request.meta.update(handle_httpstatus_all=True, dont_redirect=True, dont_retry=True)
+
+        async def received(response: Response) -> None:
+            await self._received(response, held)
+
+        async def failed(failure: Failure) -> None:
+            await self._unreachable(request, held)
+
+        request.callback = received
+        request.errback = failed
+
+    async def _received(self, response: Response, held: Held) -> None:
+        request = response.request
+        assert request is not None
+        host = request.meta[ROBOTS_TXT]
+        held.filtered = REASON
+        verdict = robots.judge(response.status, request.meta.get("hops", 0))
+        if verdict is robots.Verdict.DENY_ALL:
+            await self._unreachable(request, held)
+        elif verdict is not robots.Verdict.REDIRECT or not self._followed(response, request):
+            known = verdict if verdict is robots.Verdict.RULES else robots.Verdict.ALLOW_ALL
+            await self._store(host, robots.pack(response.status, known, response.body), KEPT_S)
+
+    def _followed(self, response: Response, request: Request) -> bool:
+        """Queue where a robots.txt has moved to, at the host it has moved to."""
+        location = (response.headers.get("Location") or b"").decode("latin-1")
+        try:
+            target = normalise(location, normalise(response.url))
+        except UrlError:
+            return False
+        meta = {ROBOTS_TXT: request.meta[ROBOTS_TXT], "hops": request.meta.get("hops", 0) + 1}
+        entry = encode_rest(target.path, {"meta": meta})
+        self._push(Push(Kind.UNFILTERED, target.host, FIRST, entry, str(target)))
+        return True
+
+    async def _unreachable(self, request: Request, held: Held) -> None:
+        """Try again later, and after the last time leave the host alone for a while."""
+        if held.attempts < self._max_attempts:
+            held.retry_entry = held.lease.entry
+            return
+        held.filtered = REASON
+        await self._store(
+            request.meta[ROBOTS_TXT],
+            robots.pack(held.status, robots.Verdict.DENY_ALL),
+            UNREACHABLE_S,
+        )
+
+    def _ask(self, host: str, kind: Kind) -> None:
+        entry = encode_rest("/robots.txt", {"meta": {ROBOTS_TXT: host}})
+        self._push(Push(kind, host, FIRST, entry, f"robots {host}"))
+
+    # What is kept
+
+    async def _store(self, host: str, packed: bytes, seconds: int) -> None:
+        await self._frontier.client.set(self._key(host), packed, ex=seconds)
+        self._remember(host, packed, seconds)
+
+    async def _learn(self, host: str) -> None:
+        packed = await self._frontier.client.get(self._key(host))
+        if packed is not None:
+            ttl_s = await self._frontier.client.ttl(self._key(host))
+            self._remember(host, packed, max(1, ttl_s))
+
+    def _remember(self, host: str, packed: bytes, seconds: int) -> None:
+        stored = robots.unpack(packed)
+        if stored is None:
+            logger.warning(
+                "What is kept of %s/robots.txt cannot be read; it is fetched again", host
+            )
+            return
+        denies = stored.verdict is robots.Verdict.DENY_ALL
+        rules = None if denies else stored.rules(self._user_agent)
+        self._known[host] = Known(rules, time.monotonic() + min(seconds, RECHECK_S))
+        self._unheard.pop(host, None)
+        _bound(self._known)
+
+    def _key(self, host: str) -> str:
+        return keys.robots(self._frontier.crawl, self._frontier.shard_of(host).number, host)
+
+
+def _bound(table: OrderedDict[str, Any]) -> None:
+    while len(table) > REMEMBERED:
+        table.popitem(last=False)

@@ -1,0 +1,131 @@
+"""A small real crawl that prints, as JSON, what EngineWatch told of it, in the order it did.
+
+Run by test_engine.py: python -m tests.contract.engine_probe http://127.0.0.1:PORT
+Each request is named in its meta; what middlewares make of it keeps the name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator
+from typing import Any
+
+import scrapy
+from scrapy import Request, signals
+from scrapy.crawler import Crawler, CrawlerProcess
+from scrapy.exceptions import DontCloseSpider, IgnoreRequest
+
+from crawlproj.engine import EngineWatch
+
+events: list[str] = []
+
+
+def tell(what: str, request: Request) -> None:
+    events.append(f"{what} {request.meta['name']} {request.url.rpartition('/')[2]}")
+
+
+class Dropping:
+    """Refuses what is named so: a downloader middleware and a spider middleware in one."""
+
+    def process_request(self, request: Request) -> None:
+        if request.meta["name"] == "dropped":
+            raise IgnoreRequest("not today")
+
+    def process_spider_input(self, response: Any) -> None:
+        if response.meta["name"] == "unwanted":
+            raise ValueError("not this answer")
+
+
+class SlowPipeline:
+    async def process_item(self, item: Any) -> Any:
+        await asyncio.sleep(0.01)
+        events.append(f"item {item['name']}")
+        return item
+
+
+class ProbeSpider(scrapy.Spider):
+    name = "probe"
+    origin = ""
+    watch: EngineWatch
+    ending: asyncio.Future[None] | None = None
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> ProbeSpider:
+        spider = super().from_crawler(crawler, *args, **kwargs)
+        crawler.signals.connect(spider.opened, signals.spider_opened)
+        crawler.signals.connect(spider.idle, signals.spider_idle)
+        spider.watch = EngineWatch(crawler)
+        return spider
+
+    def opened(self) -> None:
+        self.watch.on_end(lambda request: tell("end", request))
+        self.watch.on_download_error(
+            lambda request, error: tell(f"error {type(error).__name__}", request)
+        )
+
+    async def start(self) -> AsyncIterator[Request]:
+        for path, name in [
+            ("page", "callback"),
+            ("page", "callback-error"),
+            ("page", "unwanted"),
+            ("missing", "errback"),
+            ("missing", "no-errback"),
+            ("page", "dropped"),
+            ("reset", "failed"),
+            ("moved", "redirect"),
+            ("flaky", "retry"),
+        ]:
+            meta = {"name": name, "dont_retry": name == "failed"}
+            errback = None if name == "no-errback" else self.failed
+            yield Request(
+                f"{self.origin}/{path}", meta=meta, errback=errback, dont_filter=True, priority=1
+            )
+
+    async def parse(self, response: Any) -> AsyncIterator[Any]:
+        if response.meta["name"] == "callback-error":
+            raise RuntimeError("a bug in the spider")
+        yield {"name": response.meta["name"]}
+        await asyncio.sleep(0.01)
+        events.append(f"parsed {response.meta['name']}")
+
+    def failed(self, failure: Any) -> None:
+        tell(f"errback {failure.type.__name__}", failure.request)
+
+    def idle(self) -> None:
+        if self.ending is None:
+            self.ending = asyncio.ensure_future(self.end())
+        raise DontCloseSpider
+
+    async def end(self) -> None:
+        assert self.watch.has_free_slot() and not self.watch.closing
+        await self.watch.process_item({"name": "of-no-page"})
+        self.watch.wake()
+        self.watch.close("told to")
+        while not self.watch.closing:
+            await asyncio.sleep(0)
+        self.watch.wake()
+        self.watch.close("only the first counts")
+
+
+def main(origin: str) -> None:
+    process = CrawlerProcess(
+        {
+            "DOWNLOADER_MIDDLEWARES": {Dropping: 10},
+            "SPIDER_MIDDLEWARES": {Dropping: 10},
+            "ITEM_PIPELINES": {SlowPipeline: 10},
+            "RETRY_TIMES": 2,
+            "TELNETCONSOLE_ENABLED": False,
+            "LOG_LEVEL": "CRITICAL",
+        }
+    )
+    crawler = process.create_crawler(ProbeSpider)
+    process.crawl(crawler, origin=origin)
+    process.start()
+    assert crawler.stats is not None
+    print(json.dumps({"events": events, "reason": crawler.stats.get_value("finish_reason")}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

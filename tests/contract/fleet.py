@@ -1,0 +1,119 @@
+"""A crawl's workers as their frontiers, and all of its shards seen from outside."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from crawlproj import keys
+from crawlproj.connection import connect
+from crawlproj.frontier.frontier import Frontier, Limits
+from crawlproj.frontier.shard import Lease, Opened, Push, Settlement, Shard
+from tests.lua.helpers import (
+    CRAWL,
+    State,
+    assert_balanced,
+    link,
+    set_clock,
+    shown,
+    structures,
+)
+
+T = TypeVar("T")
+
+HOSTS = [f"http://h{number}" for number in range(12)]
+"""Enough of them that every one of three shards has some."""
+
+
+class Fleet:
+    """Opens frontiers for workers; `run` awaits whatever a test does with them."""
+
+    def __init__(self, url: str, redis: Any, runner: asyncio.Runner, shards: int) -> None:
+        self.redis = redis
+        self.shards = shards
+        self.last: Opened | None = None
+        self._url = url
+        self._runner = runner
+        self._clients: list[Any] = []
+
+    def run(self, test: Coroutine[Any, Any, T]) -> T:
+        return self._runner.run(test)
+
+    async def join(self, worker: str, *, run: str = "run", **limits: Any) -> Frontier:
+        """A frontier of that worker, registered, on a connection of its own."""
+        client = await connect(self._url)
+        self._clients.append(client)
+        frontier = Frontier(client, CRAWL, worker)
+        given = Limits(**{"shards": self.shards, "seen_capacity": 3000, **limits})
+        self.last = await frontier.open(given, {}, run)
+        await frontier.renew(1_000_000, {})
+        return frontier
+
+    def states(self) -> list[State]:
+        return [structures(self.redis, CRAWL, number) for number in range(self.shards)]
+
+    def check(self) -> None:
+        """Every shard is balanced, and no key of the crawl is without a shard's tag."""
+        for state in self.states():
+            assert_balanced(state)
+        tags = tuple(keys.tag(CRAWL, number) for number in range(self.shards))
+        found = list(self.redis.scan_iter(count=1000))
+        assert [key for key in found if not key.decode().startswith(tags)] == []
+
+    def at(self, minute: float) -> None:
+        for number in range(self.shards):
+            set_clock(self.redis, minute, CRAWL, number)
+
+    def flush_scripts(self) -> None:
+        self.redis.script_flush()
+
+    def close(self) -> None:
+        for client in self._clients:
+            self._runner.run(client.aclose())
+
+
+def web(pages_a_host: int = 5, hosts: list[str] = HOSTS) -> list[Push]:
+    return [link(host, f"/{number}") for host in hosts for number in range(pages_a_host)]
+
+
+def hosts_of(frontier: Frontier, shard: int) -> list[str]:
+    return [host for host in HOSTS if frontier.shard_of(host).number == shard]
+
+
+async def crawl_all(frontier: Frontier, batch: int = 7) -> list[str]:
+    """Fetch until nothing is left; returns what this worker fetched."""
+    fetched = []
+    while leases := (await frontier.lease(batch)).leases:
+        fetched += [lease.host + shown(lease.entry) for lease in leases]
+        await done(frontier, leases)
+    return fetched
+
+
+async def done(frontier: Frontier, leases: list[Lease], **how: Any) -> int:
+    return await frontier.settle(
+        (lease.shard, Settlement(lease.token, "done", **how)) for lease in leases
+    )
+
+
+async def bits_of_redis(shard: Shard) -> dict[int, set[int]]:
+    """The bits that are set, by layer, counted without any code of ours."""
+    found = {}
+    for layer in range(10):
+        raw = await shard.client.get(keys.seen_prefix(CRAWL, shard.number) + str(layer))
+        digits = "".join(f"{byte:08b}" for byte in raw or b"")
+        found[layer] = {at for at, digit in enumerate(digits) if digit == "1"}
+    return found
+
+
+def bits_of_replica(shard: Shard) -> list[set[int]]:
+    return [{at for at, bit in enumerate(one.bitarray) if bit} for one in shard.replica.layers]
+
+
+async def is_within_redis(shard: Shard) -> bool:
+    redis = await bits_of_redis(shard)
+    return all(bits <= redis[layer] for layer, bits in enumerate(bits_of_replica(shard)))
+
+
+def is_audited(frontier: Frontier, push: Push) -> bool:
+    return bool(frontier.shard_of(push.host).sampled(push.key))

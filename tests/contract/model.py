@@ -1,0 +1,378 @@
+"""The frontier of one shard as plain Python: what the scripts must do, without Redis.
+
+Times are minutes. An operation first does what it does to URLs and then puts every host that
+it has touched where it belongs, in the order in which it touched them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from crawlproj.frontier.frontier import Limits
+from crawlproj.frontier.shard import Kind, Push, Settlement, State
+from crawlproj.frontier.wire import pack
+from tests.lua import helpers
+from tests.lua.helpers import MINUTE_MS, shown
+
+SECOND = 1 / 60
+
+
+class Refused(Exception):
+    """The operation is not allowed now; `str()` is the name of the error it must raise."""
+
+
+class Url(NamedTuple):
+    host: str
+    level: int
+    entry: bytes
+
+    @property
+    def attempts(self) -> int:
+        return self.entry[0]
+
+    def tried(self) -> Url:
+        return self._replace(entry=bytes((self.entry[0] + 1,)) + self.entry[1:])
+
+
+@dataclass
+class Host:
+    queues: dict[int, list[bytes]] = field(default_factory=dict)
+    out: int = 0
+    cooling: list[int] = field(default_factory=list)
+    pages: int = 0
+    at: str | None = None
+    failures: int = 0
+    hold: int | None = None
+    best: int | None = None
+    turn: int = 0
+
+    @property
+    def levels(self) -> list[int]:
+        return sorted(self.queues)
+
+    @property
+    def due(self) -> int:
+        """When a host that waits may be asked again."""
+        return self.hold or min(self.cooling)
+
+
+class Model:
+    """What a shard knows, and the operations on it."""
+
+    def __init__(self, limits: Limits, is_audited: Callable[[str], bool]) -> None:
+        self.limits = limits
+        self.is_audited = is_audited
+        self.now = 0
+        self.status: State = "running"
+        self.counts: Counter[str] = Counter()
+        self.hosts: dict[str, Host] = {}
+        self.delayed: list[tuple[float, bytes, Url]] = []
+        self.leased: dict[str, dict[int, Url]] = {}
+        self.dead: dict[int, tuple[Url, str]] = {}
+        self.workers: dict[str, int] = {}
+        self.seen: set[str] = set()
+        self.seeds: set[str] = set()
+        self.layers = [0]
+        self._tokens = self._turns = 0
+        self._touched: list[str] = []
+
+    # The operations
+
+    def push(self, batch: list[Push]) -> list[bool]:
+        if self.status == "finished":
+            raise Refused("CrawlFinished")
+        news = [self._take_in(item) for item in batch]
+        self._place_touched()
+        if self.layers[-1] >= self.limits.seen_capacity * 2 ** (len(self.layers) - 1):
+            self.layers.append(0)
+        return news
+
+    def lease(self, worker: str, wanted: int) -> tuple[State, list[tuple[int, Url, int]]]:
+        if worker not in self.workers:
+            raise Refused("WorkerDeclaredDead")
+        if self.status != "running":
+            return self.status, []
+        self._promote_due()
+        status: State = "running"
+        if self.limits.pages >= 0:
+            wanted = min(wanted, self.limits.pages - self.counts["done"] - self.counts["leased"])
+            status = "running" if wanted > 0 else "limit"
+        leases: list[tuple[int, Url, int]] = []
+        while len(leases) < wanted and (line := self._ready()):
+            leases.append(self._lease_first_of(line[0], worker))
+        return status, leases
+
+    def settle(self, worker: str, batch: list[Settlement]) -> list[int]:
+        late = [one.token for one in batch if not self._settle(worker, one)]
+        self.counts["late"] += len(late)
+        self._place_touched()
+        return late
+
+    def renew(self, worker: str, minutes: int) -> bool:
+        known = worker in self.workers
+        self.workers[worker] = self.now + minutes
+        return known
+
+    def leave(self, worker: str) -> bool:
+        if self.leased.get(worker):
+            if worker in self.workers:
+                self.workers[worker] = self.now
+            return False
+        self.workers.pop(worker, None)
+        return True
+
+    def reclaim(self) -> tuple[int, int, int]:
+        lost = sorted((due, name) for name, due in self.workers.items() if due <= self.now)
+        queued = dead = 0
+        for _, worker in lost:
+            for nth, (token, url) in enumerate(self.leased.pop(worker, {}).items()):
+                if self._take_back(token, url.tried(), nth * SECOND):
+                    queued += 1
+                else:
+                    dead += 1
+            del self.workers[worker]
+        self.counts["reclaimed"] += queued + dead
+        self._place_touched()
+        return len(lost), queued, dead
+
+    def control(self, wanted: State, allowed_from: list[State]) -> State:
+        if wanted == "stopping" and not any(due >= self.now for due in self.workers.values()):
+            wanted = "stopped"
+        if self.status in allowed_from:
+            self.status = wanted
+        return self.status
+
+    def finish(self) -> State:
+        left = self.counts["queued"] + self.counts["delayed"] + self.counts["leased"]
+        if self.status == "running" and not left:
+            self.status = "finished"
+        elif self.status == "stopping" and not self.counts["leased"]:
+            self.status = "stopped"
+        return self.status
+
+    def drain(self, reason: str) -> int:
+        dropped = len(self.delayed)
+        self._count(**{"delayed": -dropped, f"filtered:{reason}": dropped})
+        self.delayed = []
+        for name in [*self._ready(), *self._waiting()]:
+            dropped += self._drop_queue(self._touch(name), reason)
+        self._place_touched()
+        return dropped
+
+    def state(self) -> helpers.State:
+        """As `structures()` reads it from Redis."""
+        meta = {"state": self.status, "pages": self.limits.pages}
+        return helpers.State(
+            meta={name: value for name, value in meta.items() if value != -1},
+            counts={name: count for name, count in self.counts.items() if count},
+            hosts={name: _record(host) for name, host in self.hosts.items()},
+            ready=self._ready(),
+            waiting=[(name, self.hosts[name].due) for name in self._waiting()],
+            queues={name: _shown(host) for name, host in self.hosts.items() if host.queues},
+            delayed=[(round(due), *_url(url)) for due, _, url in sorted(self.delayed)],
+            leased={
+                worker: {token: _url(url) for token, url in held.items()}
+                for worker, held in self.leased.items()
+                if held
+            },
+            dead={token: (*_url(url), reason) for token, (url, reason) in self.dead.items()},
+            workers=dict(self.workers),
+            about={name: {} for name in self.workers},
+            seeds=set(self.seeds),
+            audit=set(filter(self.is_audited, self.seen)),
+            layers=list(self.layers),
+        )
+
+    # Their steps
+
+    def _take_in(self, item: Push) -> bool:
+        known = self.seeds if item.kind == Kind.SEED else self.seen
+        if item.kind != Kind.UNFILTERED and item.key in known:
+            self._count(duplicates=1)
+            return False
+        self._count(discovered=1)
+        if item.kind == Kind.FILTERED:
+            self._count(**{f"filtered:{item.entry.decode()}": 1})
+        else:
+            self._enqueue(Url(item.host, item.level, item.entry))
+        if item.kind != Kind.UNFILTERED:
+            self.seen.add(item.key)
+            self.layers[-1] += 1
+            if item.kind != Kind.SEED:
+                self._count(audit_new=self.is_audited(item.key))
+        if item.kind == Kind.SEED:
+            self.seeds.add(item.key)
+        return True
+
+    def _promote_due(self) -> None:
+        due = sorted(one for one in self.delayed if one[0] <= self.now)
+        for one in due:
+            self.delayed.remove(one)
+            self._count(delayed=-1)
+            self._enqueue(one[2], first=True)
+        for name in self._waiting():
+            if self.hosts[name].due <= self.now:
+                self._touch(name)
+        self._place_touched()
+
+    def _lease_first_of(self, name: str, worker: str) -> tuple[int, Url, int]:
+        host = self.hosts[name]
+        level = host.levels[-1]
+        url = Url(name, level, host.queues[level].pop(0))
+        if not host.queues[level]:
+            del host.queues[level]
+        host.out += 1
+        self._tokens += 1
+        self.leased.setdefault(worker, {})[self._tokens] = url
+        self._count(queued=-1, leased=1)
+        self._place(host)
+        return self._tokens, url, host.failures
+
+    def _settle(self, worker: str, how: Settlement) -> bool:
+        url = self.leased.get(worker, {}).pop(how.token, None)
+        if url is None:
+            return False
+        host = self._release(url, (how.pause_ms - how.ended_ago_ms) // MINUTE_MS, how.pause_ms > 0)
+        self._judge(host, how)
+        match how.verdict:
+            case "done":
+                host.pages += 1
+                self._count(done=1)
+            case "filtered":
+                self._count(**{f"filtered:{how.reason}": 1})
+            case "dead":
+                self._bury(how.token, url.tried(), how.reason)
+            case "retry":
+                again = url._replace(entry=how.entry) if how.entry else url
+                self._delay(how.token, again.tried(), how.delay_ms // MINUTE_MS)
+            case "wait":
+                self._delay(how.token, url, how.delay_ms // MINUTE_MS)
+            case "return":
+                self._enqueue(url, first=True)
+        if how.status:
+            self._count(**{f"status:{how.status}": 1})
+        self._count(bytes=how.size)
+        return True
+
+    def _judge(self, host: Host, how: Settlement) -> None:
+        if how.failed:
+            host.failures = host.failures + 1 if how.failed > 0 else 0
+        if how.hold_ms:
+            host.hold = max(host.hold or 0, self.now + how.hold_ms // MINUTE_MS)
+
+    def _take_back(self, token: int, url: Url, apart: float) -> bool:
+        self._release(url, self.limits.delay_ms // MINUTE_MS, self.limits.delay_ms > 0)
+        if url.attempts >= self.limits.max_attempts:
+            self._bury(token, url, "worker_lost")
+            return False
+        if url.attempts == 1:
+            self._enqueue(url, first=True)
+        else:
+            self._delay(token, url, apart)
+        return True
+
+    def _release(self, url: Url, minutes: int, pauses: bool) -> Host:
+        host = self._touch(url.host)
+        host.out -= 1
+        if pauses:
+            host.cooling.append(self.now + minutes)
+        self._count(leased=-1)
+        return host
+
+    def _enqueue(self, url: Url, *, first: bool = False) -> None:
+        queue = self._touch(url.host).queues.setdefault(url.level, [])
+        queue.insert(0 if first else len(queue), url.entry)
+        self._count(queued=1)
+
+    def _delay(self, token: int, url: Url, minutes: float) -> None:
+        member = pack([*url, token])
+        self.delayed.append((self.now + minutes, member, url))
+        self._count(delayed=1)
+
+    def _bury(self, token: int, url: Url, reason: str) -> None:
+        self.dead[token] = url, reason
+        self._count(**{"dead": 1, f"dead:{reason}": 1})
+
+    # Hosts
+
+    def _touch(self, name: str) -> Host:
+        if name not in self._touched:
+            self._touched.append(name)
+        return self.hosts.setdefault(name, Host())
+
+    def _place_touched(self) -> None:
+        for name in self._touched:
+            self._place(self.hosts[name])
+        self._touched = []
+
+    def _place(self, host: Host) -> None:
+        host.cooling = [due for due in host.cooling if due > self.now]
+        if 0 < self.limits.pages_per_host <= host.pages:
+            self._drop_queue(host, "host_limit")
+        if 0 < self.limits.give_up <= host.failures:
+            self._drop_queue(host, "host_down")
+        if host.hold and host.hold <= self.now:
+            host.hold = None
+        best = max(host.queues, default=None)
+        was = host.at, host.best
+        if best is None:
+            host.at = None
+        elif host.hold:
+            host.at = "waiting"
+        elif self._free_slots(host) > 0:
+            host.at = "ready"
+        else:
+            host.at = "waiting" if host.cooling else None
+        host.best = best
+        if host.at == "ready" and was != ("ready", best):
+            self._turns += 1
+            host.turn = self._turns
+
+    def _free_slots(self, host: Host) -> int:
+        free = self.limits.per_host - host.out - len(host.cooling)
+        if self.limits.pages_per_host:
+            free = min(free, self.limits.pages_per_host - host.pages - host.out)
+        return free
+
+    def _drop_queue(self, host: Host, reason: str) -> int:
+        dropped = sum(map(len, host.queues.values()))
+        self._count(**{"queued": -dropped, f"filtered:{reason}": dropped})
+        host.queues = {}
+        return dropped
+
+    def _ready(self) -> list[str]:
+        line = [(-(host.best or 0), host.turn, name) for name, host in self._standing("ready")]
+        return [name for *_, name in sorted(line)]
+
+    def _waiting(self) -> list[str]:
+        line = [(host.due, name) for name, host in self._standing("waiting")]
+        return [name for _, name in sorted(line)]
+
+    def _standing(self, at: str) -> list[tuple[str, Host]]:
+        return [(name, host) for name, host in self.hosts.items() if host.at == at]
+
+    def _count(self, **by: int) -> None:
+        self.counts.update(by)
+
+
+def _record(host: Host) -> helpers.Host:
+    return helpers.Host(
+        host.levels,
+        host.out,
+        sorted(host.cooling),
+        host.pages,
+        host.at,
+        host.failures,
+        host.hold,
+    )
+
+
+def _shown(host: Host) -> dict[int, list[str]]:
+    return {level: [shown(entry) for entry in queue] for level, queue in host.queues.items()}
+
+
+def _url(url: Url) -> tuple[str, int, str]:
+    return url.host, url.level, shown(url.entry)

@@ -1,0 +1,224 @@
+"""The end of a crawl, and of its page budget, which no shard can decide alone."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Any
+
+import pytest
+
+from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.refusals import CrawlFinished
+from crawlproj.frontier.shard import Lease, Push
+from tests.contract.fleet import (
+    Fleet,
+    crawl_all,
+    done,
+    hosts_of,
+    web,
+)
+from tests.lua.helpers import link, seed
+
+
+def test_a_crawl_is_not_finished_while_anything_is_left_on_any_shard(fleet: Fleet) -> None:
+    async def test() -> None:
+        worker = await fleet.join("w")
+        await worker.push(web(1))
+        while leases := (await worker.lease(1)).leases:
+            assert await worker.finish() == "running"
+            assert [state.meta["state"] for state in fleet.states()] == ["running"] * fleet.shards
+            await done(worker, leases)
+        assert await worker.finish() == "finished"
+        assert (await worker.lease(1)).state == "finished"
+
+    fleet.run(test())
+
+
+def test_a_child_pushed_to_another_shard_just_before_its_parent_is_settled_keeps_the_crawl_open(
+    sharded: Fleet,
+) -> None:
+    """Whatever two steps of finish() the push and the settling come between."""
+
+    async def test() -> None:
+        for moment in range(12):
+            worker = await sharded.join("w", run=f"run{moment}")
+            other = await sharded.join("other", run=f"run{moment}")
+            for parent_shard, child_shard in ((0, 2), (2, 0), (1, 0)):
+                parent = link(hosts_of(worker, parent_shard)[0], f"/{parent_shard}{child_shard}")
+                child = link(hosts_of(worker, child_shard)[0], f"/{parent_shard}{child_shard}c")
+                await other.push([parent])
+                leases = (await other.lease(1)).leases
+
+                move = partial(_push_and_settle, other, child, leases)
+                assert await _finish_with(worker, moment, move) == "running"
+                assert len(await crawl_all(worker)) == 1
+            assert await worker.finish() == "finished"
+
+    sharded.run(test())
+
+
+async def _push_and_settle(frontier: Frontier, child: Push, parents: list[Lease]) -> None:
+    await frontier.push([child])
+    await done(frontier, parents)
+
+
+async def _push_or_note(frontier: Frontier, push: Push, refused: list[CrawlFinished]) -> None:
+    try:
+        await frontier.push([push])
+    except CrawlFinished as error:
+        refused.append(error)
+
+
+async def _finish_with(frontier: Frontier, moment: int, interfere: Any) -> str:
+    """finish(), with something that happens before its call number `moment` to Redis."""
+    real, calls = frontier.client, 0
+
+    class Between:
+        def __getattr__(self, name: str) -> Any:
+            async def call(*args: Any, **kwargs: Any) -> Any:
+                nonlocal calls
+                if calls == moment:
+                    await interfere()
+                calls += 1
+                return await getattr(real, name)(*args, **kwargs)
+
+            return call
+
+    for shard in frontier.shards:
+        shard.client = Between()
+    try:
+        state = await frontier.finish()
+    finally:
+        for shard in frontier.shards:
+            shard.client = real
+    if calls <= moment:
+        await interfere()
+    return state
+
+
+def test_a_seed_that_comes_while_the_crawl_is_being_finished_is_taken_in_or_refused(
+    sharded: Fleet,
+) -> None:
+    async def test() -> None:
+        finished = 0
+        for moment in range(12):
+            worker = await sharded.join("w", run=f"run{moment}")
+            other = await sharded.join("other", run=f"run{moment}")
+            refused: list[CrawlFinished] = []
+            add = partial(_push_or_note, other, seed(hosts_of(other, 0)[0], "/"), refused)
+            state = await _finish_with(worker, moment, add)
+            states = {one.meta["state"] for one in sharded.states()}
+            assert states == {state}
+            assert (state == "finished") == bool(refused)
+            finished += bool(refused)
+            await crawl_all(worker)
+            await worker.finish()
+        assert 0 < finished < 12
+
+    sharded.run(test())
+
+
+def test_a_worker_that_died_while_it_finished_the_crawl_leaves_it_open(sharded: Fleet) -> None:
+    async def test() -> None:
+        worker = await sharded.join("w")
+        await worker.shards[2].finish()
+        assert (await worker.lease(1)).state == "running"
+        assert await worker.finish() == "finished"
+        await sharded.join("w", run="next")
+        worker = await sharded.join("w", run="next")
+        await worker.shards[2].finish()
+        later = await sharded.join("later", run="another")
+        assert sharded.last is not None and sharded.last.mode == "joined"
+        assert await later.push(web(1)) == 12
+        assert len(await crawl_all(later)) == 12
+
+    sharded.run(test())
+
+
+def test_a_crawl_stops_when_no_lease_is_out_on_any_shard(fleet: Fleet) -> None:
+    async def test() -> None:
+        worker = await fleet.join("w")
+        await worker.push(web(2))
+        leases = (await worker.lease(12)).leases
+        assert await worker.control("stopping", ["running"]) == "stopping"
+        assert (await worker.lease(1)).leases == []
+        assert await worker.finish() == "stopping"
+        await done(worker, leases)
+        assert await worker.finish() == "stopped"
+        assert [state.meta["state"] for state in fleet.states()] == ["stopped"] * fleet.shards
+        again = await fleet.join("again", run="later")
+        assert fleet.last is not None and fleet.last.mode == "resumed"
+        assert len(await crawl_all(again)) == 24 - len(leases)
+
+    fleet.run(test())
+
+
+def test_pausing_and_resuming_reaches_every_shard(fleet: Fleet) -> None:
+    async def test() -> None:
+        worker = await fleet.join("w")
+        await worker.push(web(1))
+        assert await worker.control("paused", ["running"]) == "paused"
+        batch = await worker.lease(9)
+        assert (batch.state, batch.leases) == ("paused", [])
+        assert await worker.control("running", ["paused"]) == "running"
+        assert len(await crawl_all(worker)) == 12
+
+    fleet.run(test())
+
+
+async def _crawl_within_budget(frontier: Frontier) -> int:
+    fetched = 0
+    for _ in range(50):
+        fetched += len(await crawl_all(frontier, 1))
+        await frontier.balance_pages()
+        if (await frontier.counts()).get("done", 0) >= frontier.limits.pages:
+            await frontier.drain("page_limit")
+            return fetched
+    raise AssertionError("the budget was not used up")
+
+
+@pytest.mark.parametrize("pages", [1, 2, 10, 23])
+def test_the_page_budget_is_exact_over_all_shards(fleet: Fleet, pages: int) -> None:
+    async def test() -> None:
+        worker = await fleet.join("w", pages=pages)
+        await worker.push(web(30, hosts_of(worker, fleet.shards - 1)[:2]))
+        assert await _crawl_within_budget(worker) == pages
+        assert (await worker.counts())["filtered:page_limit"] == 60 - pages
+        assert await worker.finish() == "finished"
+
+    fleet.run(test())
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_a_process_that_dies_while_it_moves_budget_neither_loses_nor_doubles_a_page(
+    sharded: Fleet, steps: int
+) -> None:
+    async def test() -> None:
+        worker = await sharded.join("w", pages=9)
+        await worker.push(web(30, hosts_of(worker, 2)[:1]))
+        assert len(await crawl_all(worker, 1)) == 3
+        giver, taker = worker.shards[0], worker.shards[2]
+        number, to, pages = await giver._call("give", [taker.number])
+        assert (to, pages) == (2, 3)
+        if steps == 2:
+            await taker._call("take", [giver.number, number, pages])
+        survivor = await sharded.join("survivor")
+        assert await _crawl_within_budget(survivor) == 6
+        assert sum(state.meta["pages"] for state in sharded.states()) == 9
+
+    sharded.run(test())
+
+
+def test_workers_that_move_budget_at_the_same_time_move_it_once(sharded: Fleet) -> None:
+    async def test() -> None:
+        workers = [await sharded.join(f"w{number}", pages=30) for number in range(3)]
+        await workers[0].push(web(60, hosts_of(workers[0], 1)[:1]))
+        for _ in range(4):
+            await crawl_all(workers[0], 1)
+            await asyncio.gather(*(worker.balance_pages() for worker in workers))
+        await crawl_all(workers[0], 1)
+        assert (await workers[0].counts())["done"] == 30
+        assert sum(state.meta["pages"] for state in sharded.states()) == 30
+
+    sharded.run(test())

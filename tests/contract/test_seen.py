@@ -1,0 +1,136 @@
+"""Scope, ledger and seen filter over all shards, and the workers' copies of the filter."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from crawlproj.frontier.bloom import Geometry
+from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.shard import Shard
+from tests.contract.fleet import (
+    HOSTS,
+    Fleet,
+    bits_of_redis,
+    bits_of_replica,
+    is_audited,
+    is_within_redis,
+    web,
+)
+from tests.lua.helpers import CRAWL, filtered, seed, unfiltered
+
+
+def test_scope_is_known_on_every_shard_before_the_first_url_is(fleet: Fleet) -> None:
+    async def test() -> None:
+        worker, other = await fleet.join("w"), await fleet.join("other")
+        await worker.widen_scope(["a.example", "b.example"])
+        assert (await other.lease(1)).scope_size == 2
+        assert await other.scope() == {"a.example", "b.example"}
+        assert [state.scope for state in fleet.states()] == [
+            {"a.example", "b.example"}
+        ] * fleet.shards
+
+    fleet.run(test())
+
+
+def test_the_ledger_of_all_shards_adds_up(fleet: Fleet) -> None:
+    async def test() -> None:
+        worker = await fleet.join("w")
+        await worker.push([*web(2), *web(1), filtered("depth", "http://x/"), unfiltered(*"ab")])
+        counts = await worker.counts()
+        assert (counts["discovered"], counts["queued"]) == (26, 25)
+        assert (counts["duplicates"], counts["filtered:depth"]) == (12, 1)
+
+    fleet.run(test())
+
+
+def test_a_fresh_worker_warms_its_replica_with_exactly_thebits_of_redis(fleet: Fleet) -> None:
+    async def test() -> None:
+        worker = await fleet.join("w", seen_capacity=30, seen_error_rate=0.01)
+        await worker.push(web(10))
+        await worker.push([seed(HOSTS[0], "/0"), *web(11)])
+        fresh = await fleet.join("fresh")
+        assert not any(fresh.seen(push.host, push.key) for push in web(11))
+        await fresh.warm()
+        for shard in fresh.shards:
+            layers = bits_of_replica(shard)
+            assert len(layers) > 1
+            assert layers == list((await bits_of_redis(shard)).values())[: len(layers)]
+        assert all(
+            fresh.seen(push.host, push.key) for push in web(11) if not is_audited(fresh, push)
+        )
+        assert await fresh.push(web(11)) == 0
+
+    fleet.run(test())
+
+
+def test_a_replica_never_has_a_bit_that_redis_has_not(fleet: Fleet) -> None:
+    async def test() -> None:
+        workers = [
+            await fleet.join(f"w{n}", seen_capacity=12, seen_error_rate=0.01) for n in range(2)
+        ]
+        for number in range(12):
+            for worker in workers:
+                await worker.push([*web(3), *web(number + 1)[:: number + 1]])
+        for worker in workers:
+            for shard in worker.shards:
+                assert len(shard.replica.layers) > 1
+                assert await is_within_redis(shard)
+
+    fleet.run(test())
+
+
+def test_a_repeated_push_that_had_opened_a_layer_adds_no_bit_of_its_own(fleet: Fleet) -> None:
+    async def test() -> None:
+        worker = await fleet.join("w", seen_capacity=fleet.shards, seen_error_rate=0.01)
+        await worker.push(web(1))
+        for number, batch in worker.by_shard(web(1)).items():
+            shard = worker.shards[number]
+            again = Shard(shard.client, CRAWL, number, shard.geometry, epoch=shard.epoch, pushes=0)
+            assert await again.push("w", batch) == [False] * len(batch)
+            assert len(again.replica.layers) == 2
+            assert await is_within_redis(again)
+
+    fleet.run(test())
+
+
+def test_audited_keys_are_never_answered_without_redis(fleet: Fleet) -> None:
+    async def test() -> None:
+        worker = await fleet.join("w")
+        auditor = Frontier(worker.client, CRAWL, "auditor", audit_one_in=1)
+        await auditor.attach()
+        await auditor.push(web(1))
+        assert not any(auditor.seen(push.host, push.key) for push in web(1))
+        assert sum(len(state.audit) for state in fleet.states()) == 12
+
+    fleet.run(test())
+
+
+def test_the_expected_error_is_told_with_the_items_of_each_layer(fleet: Fleet) -> None:
+    async def test() -> None:
+        worker = await fleet.join("w", seen_capacity=3 * fleet.shards, seen_error_rate=0.01)
+        for push in web(2):
+            await worker.push([push])
+        items, rate = await worker.expected_error()
+        assert sum(map(sum, items)) == 24
+        assert all(len(layers) > 1 for layers in items)
+        assert 0 < rate < 0.1
+
+    fleet.run(test())
+
+
+def test_hosts_are_spread_over_all_shards_and_stay_where_they_are(sharded: Fleet) -> None:
+    async def test() -> None:
+        one, two = await sharded.join("one"), await sharded.join("two")
+        spread = Counter(one.shard_of(f"http://h{n}.example").number for n in range(3000))
+        assert min(spread.values()) > 800
+        assert all(one.shard_of(h).number == two.shard_of(h).number for h in HOSTS)
+
+    sharded.run(test())
+
+
+def test_a_shards_filter_is_sized_for_its_share_of_the_urls(sharded: Fleet) -> None:
+    async def test() -> None:
+        worker = await sharded.join("w", seen_capacity=3000)
+        assert {shard.geometry for shard in worker.shards} == {Geometry(1000, 0.001)}
+
+    sharded.run(test())

@@ -1,0 +1,144 @@
+"""No connection to an address that is refused: judged at the origin, whose log must stay empty."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import aiohttp
+import pytest
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from crawlproj.addresses import AddressPolicy
+from crawlproj.demo.log import fetch_counts
+from crawlproj.download import AddressRefused, SafeConnector, open_session
+from tests.servers.fleet import Fleet, fleet
+from tests.servers.origin import Origin, Reply
+from tests.servers.redis import RedisServer
+
+ELSEWHERE = [
+    "http://10.0.0.1/",
+    "http://192.168.0.1/",
+    "http://169.254.169.254/latest/meta-data/",
+    "http://[::ffff:10.0.0.1]/",
+    "http://[fe80::1]/",
+    "http://[64:ff9b::10.0.0.1]/",
+    "http://0/",
+    "http://0xa000001/",
+    "http://2852039166/",
+]
+
+
+class Names(AbstractResolver):
+    """A name server that gives these answers, one after the other."""
+
+    def __init__(self, *answers: list[str]) -> None:
+        self._answers = iter(answers)
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        return [
+            ResolveResult(hostname=host, host=one, port=port, family=family, proto=0, flags=0)
+            for one in next(self._answers)
+        ]
+
+    async def close(self) -> None:
+        pass
+
+
+def get(urls: list[str], names: Names, allowed: str, proxy: str | None = None) -> list[str]:
+    """Fetch the URLs over a new connection each; returns a body or the refusal for each."""
+
+    async def fetch(session: aiohttp.ClientSession, url: str) -> str:
+        try:
+            async with session.get(url, proxy=proxy) as response:
+                return await response.text()
+        except AddressRefused as error:
+            return str(error)
+
+    async def fetch_all() -> list[str]:
+        policy = AddressPolicy([allowed] if allowed else [])
+        connector = SafeConnector(policy, resolver=names, use_dns_cache=False, force_close=True)
+        async with open_session(connector) as session:
+            return [await fetch(session, url) for url in urls]
+
+    return asyncio.run(fetch_all())
+
+
+@pytest.fixture
+def origin() -> Iterator[Origin]:
+    with Origin({}, default=Reply(body=b"hello")) as server:
+        yield server
+
+
+@pytest.fixture
+def ships(tmp_path: Path, redis_server: RedisServer) -> Iterator[Fleet]:
+    with fleet(tmp_path, redis_server.url) as sailing:
+        yield sailing
+
+
+def test_a_refused_address_is_not_connected_to(origin: Origin) -> None:
+    port = origin.url("").rpartition(":")[2]
+    literal, named = get(
+        [origin.url("/"), f"http://evil.example:{port}/"], Names(["127.0.0.1"]), allowed=""
+    )
+    assert literal.startswith("Refused address of 127.0.0.1: 127.0.0.1 (loopback)")
+    assert named.startswith("Refused address of evil.example: 127.0.0.1 (loopback)")
+    assert origin.requests() == []
+
+
+def test_a_name_that_changes_its_mind_is_judged_at_every_connection(origin: Origin) -> None:
+    url = f"http://evil.example:{origin.url('').rpartition(':')[2]}/"
+    # Only the first answer is allowed, though the origin listens at neither other address.
+    names = Names(["127.0.0.1"], ["127.0.0.2"], ["10.0.0.1"])
+    first, second, third = get([url] * 3, names, allowed="127.0.0.1/32")
+    assert first == "hello"
+    assert "127.0.0.2 (loopback)" in second
+    assert "10.0.0.1 (private)" in third
+    assert len(origin.requests()) == 1
+
+
+def test_of_several_addresses_only_allowed_ones_are_tried(origin: Origin) -> None:
+    url = f"http://both.example:{origin.url('').rpartition(':')[2]}/"
+    names = Names(["10.0.0.1", "127.0.0.1", "169.254.169.254"])
+    assert get([url], names, allowed="127.0.0.1/32") == ["hello"]
+
+
+def test_a_proxy_may_be_anywhere_but_literal_addresses_behind_it_may_not(origin: Origin) -> None:
+    urls = ["http://example.com/page", "http://10.0.0.1/secret"]
+    page, secret = get(urls, Names(), allowed="", proxy=origin.url(""))
+    assert page == "hello"
+    assert secret.startswith("Refused address of 10.0.0.1")
+    assert [one.path for one in origin.requests()] == ["http://example.com/page"]
+
+
+def test_links_into_other_networks_are_filtered_and_counted(ships: Fleet) -> None:
+    links = "".join(f"<a href={url}>x</a>" for url in [*ELSEWHERE, "/good"])
+    with Origin({"/": Reply(body=links.encode()), "/good": Reply()}) as origin:
+        ships.start({"ROBOTSTXT_OBEY": False}, seeds=origin.url("/"), scope="any", delay=0)
+        assert ships.wait() == ["finished"]
+        now = ships.status()
+        assert sorted(ships.urls()) == [origin.url("/"), origin.url("/good")]
+        # 2852039166 is the metadata address again, and 0xa000001 the first.
+        assert now["filtered"] == {"address": len(ELSEWHERE) - 1}
+        assert (now["balance"], now["dead"]) == (0, 0)
+
+
+@pytest.mark.parametrize("allowed", ["", "loopback"])
+def test_a_seed_by_name_does_not_open_the_network_it_is_in(ships: Fleet, allowed: str) -> None:
+    with Origin({"/secret": Reply()}) as origin:
+        port = origin.url("").rpartition(":")[2]
+        link = f"<a href={origin.url('/secret')}>x</a>".encode()
+        with Origin({"/": Reply(body=link)}, address="127.0.0.1") as entrance:
+            seed = entrance.url("/").replace("127.0.0.1", "localhost")
+            settings = {"ROBOTSTXT_OBEY": False, "CRAWL_ALLOW_ADDRESSES": allowed}
+            ships.start(settings, seeds=seed, scope="any", delay=0)
+            assert ships.wait() == ["finished"]
+        fetched = fetch_counts(origin.requests())
+    secret = f"http://127.0.0.1:{port}/secret"
+    assert ships.urls() == ([seed, secret] if allowed else [seed])
+    assert fetched == ({secret: 1} if allowed else {})
+    assert ships.status()["filtered"] == ({} if allowed else {"address": 1})

@@ -1,0 +1,129 @@
+"""Bodies that nobody wants are not downloaded: judged by what the origin could send of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import repeat
+from pathlib import Path
+
+import pytest
+
+from crawlproj.middlewares.content import ContentMiddleware
+from tests.servers.fleet import Fleet, fleet
+from tests.servers.origin import Origin, Raw, Reply, Request
+from tests.servers.redis import RedisServer
+
+CHUNK = bytes(50_000)
+PDF_BYTES = 100 * len(CHUNK)
+ROOT = b"<a href=/report.pdf>a</a><a href=/film>b</a><a href=/plain>c</a><a href=/untyped>d</a>"
+
+
+class Site:
+    """Pages of several types; counts what was sent of the large ones, notes what was asked."""
+
+    def __init__(self) -> None:
+        self.sent = 0
+        self.accept: dict[str, str] = {}
+
+    def pdf(self, request: Request) -> Raw:
+        return self._stream(f"application/pdf\r\nContent-Length: {PDF_BYTES}", 100)
+
+    def film(self, request: Request) -> Raw:
+        return self._stream("video/mp4", None)
+
+    def _stream(self, kind: str, chunks: int | None) -> Raw:
+        head = f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\n\r\n".encode()
+
+        def body() -> Iterator[bytes]:
+            yield head
+            for chunk in repeat(CHUNK) if chunks is None else repeat(CHUNK, chunks):
+                self.sent += len(chunk)
+                yield chunk
+
+        # Paused, so that what the kernel would swallow at once is not counted as sent.
+        return Raw(body(), pause_s=0.02)
+
+    def root(self, request: Request) -> Reply:
+        self.accept[request.path] = request.headers.get("accept", "")
+        return Reply(body=ROOT)
+
+    def routes(self) -> dict[str, object]:
+        return {
+            "/": self.root,
+            "/report.pdf": self.pdf,
+            "/film": self.film,
+            "/plain": Reply(headers={"Content-Type": "text/plain"}, body=b"<title>no</title>"),
+            "/untyped": Raw(b"HTTP/1.1 200 OK\r\n\r\n<title>untyped</title>"),
+            "/robots.txt": Reply(
+                headers={"Content-Type": "text/plain"}, body=b"User-agent: *\nDisallow: /plain"
+            ),
+        }
+
+
+@pytest.fixture
+def ships(tmp_path: Path, redis_server: RedisServer) -> Iterator[Fleet]:
+    with fleet(tmp_path, redis_server.url) as sailing:
+        yield sailing
+
+
+def crawl(ships: Fleet, site: Site, **settings: object) -> dict[str, dict[str, str]]:
+    """The rows of the site's pages, by path."""
+    with Origin(site.routes()) as origin:  # type: ignore[arg-type]
+        ships.start(settings, seeds=origin.url("/"), delay=0)
+        assert ships.wait() == ["finished"]
+        return {row["url"].removeprefix(origin.url("")): row for row in ships.rows("pages")}
+
+
+def test_only_headers_are_read_of_what_is_not_wanted(ships: Fleet) -> None:
+    site = Site()
+    rows = crawl(ships, site, ROBOTSTXT_OBEY=False)
+    found = {path: (row["content_type"], row["size"]) for path, row in rows.items()}
+    assert found == {
+        "/": ("text/html", str(len(ROOT))),
+        "/report.pdf": ("application/pdf", str(PDF_BYTES)),
+        "/film": ("video/mp4", "0"),
+        "/plain": ("text/plain", "17"),
+        "/untyped": ("", "22"),
+    }
+    assert rows["/untyped"]["title"] == "untyped"
+    assert rows["/report.pdf"]["content_hash"] == rows["/film"]["content_hash"] == ""
+    assert site.sent < PDF_BYTES / 5
+    assert site.accept["/"] == "text/html, application/xhtml+xml, */*;q=0.1"
+    assert ships.status()["done"] == 5
+
+
+def test_what_is_asked_for_is_downloaded(ships: Fleet) -> None:
+    site = Site()
+    rows = crawl(
+        ships,
+        site,
+        ROBOTSTXT_OBEY=False,
+        CRAWL_CONTENT_TYPES="text/*, application/pdf",
+    )
+    assert rows["/report.pdf"]["size"] == str(PDF_BYTES)
+    assert rows["/report.pdf"]["content_hash"] != ""
+    assert rows["/plain"]["content_hash"] != ""
+    assert rows["/film"]["content_hash"] == ""
+    assert site.accept["/"] == "text/*, application/pdf, */*;q=0.1"
+
+
+def test_a_robots_txt_is_read_though_it_is_plain_text(ships: Fleet) -> None:
+    rows = crawl(ships, Site(), ROBOTSTXT_OBEY=True)
+    assert set(rows) == {"/", "/report.pdf", "/film", "/untyped"}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "kind", "is_wanted"),
+    [
+        (["text/html"], "text/html", True),
+        (["text/html"], "text/plain", False),
+        (["text/html"], "", True),
+        (["image/*"], "image/png", True),
+        (["image/*"], "imagery/png", False),
+        (["*/*"], "application/pdf", True),
+    ],
+)
+def test_a_type_is_wanted_by_itself_or_by_its_family(
+    wanted: list[str], kind: str, is_wanted: bool
+) -> None:
+    assert ContentMiddleware(wanted).is_wanted(kind) == is_wanted

@@ -1,0 +1,389 @@
+"""A scrapy-redis project that changes two settings and nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from crawlproj.demo.log import fetch_counts
+from tests.servers.fleet import PROJECT, Fleet, Worker, fleet
+from tests.servers.origin import RESET, Origin, Reply, Request, Route
+from tests.servers.redis import RedisServer, wait_for
+
+SETTINGS = """
+BOT_NAME = "shop"
+SPIDER_MODULES = ["shop.spiders"]
+REDIS_URL = {url!r}
+SCHEDULER = "crawlproj.scheduler.Scheduler"
+DUPEFILTER_CLASS = "crawlproj.dupefilter.SeenFilter"
+"""
+
+SPIDER = """
+from scrapy import FormRequest, Request
+from scrapy_redis.spiders import RedisSpider
+
+
+class ShopSpider(RedisSpider):
+    name = "shop"
+
+    def parse(self, response):
+        here = response.urljoin
+        yield Request(
+            here("/item"),
+            callback=self.parse_item,
+            meta={"shelf": {"row": 7, "tags": ["a", "b"]}},
+            cb_kwargs={"colour": "rot", "price": 2.5},
+            headers={"X-Shop": "one"},
+            cookies={"basket": "42"},
+        )
+        yield FormRequest(here("/form"), self.parse_item, formdata={"q": "grün"})
+        yield Request(here("/form"), self.parse_item, method="POST", body=b"\\x00\\xff")
+        yield Request(here("/gone"), callback=self.parse_item, errback=self.failed)
+        yield Request(here("/gone?2"), callback=self.parse_item, errback=self.failed, meta={"n": 2})
+        yield Request(here("/broken"), self.parse_item, errback=self.failed)
+        yield Request(here("/moved"), self.parse_item, meta={"kept": True})
+        yield Request(here("/flaky"), self.parse_item, meta={"kept": "too"})
+        for _ in range(3):
+            yield Request(here("/same"), self.parse_item)
+        for _ in range(2):
+            yield Request(here("/twice"), self.parse_item, dont_filter=True)
+        yield Request(here("/poll"), self.poll, meta=response.meta)
+
+    def parse_item(self, response, **given):
+        meta = {k: v for k, v in response.meta.items() if k in ("shelf", "kept", "n")}
+        if "shelf" in meta:
+            given["cookie"] = response.headers["X-Cookie"].decode()
+        yield {"path": response.url.split("/", 3)[3], "sent": response.text, "meta": meta, **given}
+
+    def poll(self, response):
+        if response.text == "wait":
+            yield response.request.replace(dont_filter=True)
+        else:
+            yield {"path": "poll", "sent": response.text}
+
+    def failed(self, failure):
+        path = failure.request.url.split("/", 3)[3]
+        yield {"path": path, "failed": failure.type.__name__, "n": failure.request.meta.get("n")}
+"""
+
+STOP_WHEN_IDLE = {"MAX_IDLE_TIME_BEFORE_CLOSE": 1}
+
+
+class Shop:
+    """The project in a folder of its own, and its workers."""
+
+    def __init__(self, ships: Fleet) -> None:
+        self.ships = ships
+        self.workers: list[Worker] = []
+
+    def crawl(self, settings: dict[str, Any] | None = None, spider: str = "shop") -> Worker:
+        number = len(self.ships.workers)
+        command = [sys.executable, "-m", "scrapy", "crawl", spider, "-O", f"out-{number}.json"]
+        for name, value in (settings or {}).items():
+            command += ["-s", f"{name}={value}"]
+        env = {k: v for k, v in os.environ.items() if k != "REDIS_URL"}
+        env["PYTHONPATH"] = str(PROJECT)
+        folder = self.ships.project
+        worker = Worker(command, env, folder, folder / f"worker-{number}.log")
+        self.ships.workers.append(worker)
+        return worker
+
+    def items(self) -> list[dict[str, Any]]:
+        parts = sorted(self.ships.project.glob("out-*.json"))
+        return [item for part in parts for item in json.loads(part.read_text() or "[]")]
+
+    def status(self) -> dict[str, Any]:
+        return self.ships.status("shop")
+
+
+def add_spider(folder: Path, name: str, text: str) -> None:
+    (folder / "shop" / "spiders" / f"{name}.py").write_text(text)
+
+
+@pytest.fixture
+def shop(tmp_path: Path, redis_server: RedisServer) -> Iterator[Shop]:
+    spiders = tmp_path / "shop" / "spiders"
+    spiders.mkdir(parents=True)
+    (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = shop.settings\n")
+    (tmp_path / "shop" / "__init__.py").touch()
+    (tmp_path / "shop" / "settings.py").write_text(SETTINGS.format(url=redis_server.url))
+    (spiders / "__init__.py").touch()
+    add_spider(tmp_path, "shop", SPIDER)
+    with fleet(tmp_path, redis_server.url, tmp_path) as ships:
+        yield Shop(ships)
+
+
+def echo(request: Request) -> Reply:
+    """What was sent, as text."""
+    words = [request.method, request.headers.get("x-shop", "-"), request.body.hex()]
+    return Reply(
+        body=" ".join(words).encode(), headers={"X-Cookie": request.headers.get("cookie", "")}
+    )
+
+
+ROUTES: dict[str, Route] = {
+    "/": Reply(),
+    "/item": echo,
+    "/form": echo,
+    "/same": echo,
+    "/twice": echo,
+    "/broken": RESET,
+    "/moved": Reply(status=302, headers={"Location": "/moved/here"}),
+    "/moved/here": echo,
+    "/flaky": lambda request: Reply(status=503) if request.attempt < 3 else echo(request),
+    "/poll": lambda request: Reply(body=b"wait" if request.attempt < 7 else b"ready"),
+}
+PATIENT = {**STOP_WHEN_IDLE, "FRONTIER_RETRY_DELAY": 0.05, "RETRY_TIMES": 2}
+
+
+def assert_settled(status: dict[str, Any], state: str = "finished") -> None:
+    open_urls = [status[name] for name in ("queued", "delayed", "leased")]
+    assert (status["state"], status["balance"], open_urls) == (state, 0, [0, 0, 0])
+
+
+@pytest.fixture
+def crawled(shop: Shop, redis_server: RedisServer) -> Iterator[tuple[Shop, Origin]]:
+    """The shop's web after a crawl."""
+    with Origin(ROUTES) as origin:
+        redis_server.cli("lpush", "shop:start_urls", origin.url("/"))
+        worker = shop.crawl(PATIENT)
+        assert worker.wait(30) == "finished", worker.log[-4000:]
+        yield shop, origin
+
+
+def test_every_request_arrives_as_it_was_yielded(crawled: tuple[Shop, Origin]) -> None:
+    shop, origin = crawled
+    items = {(item["path"], item.get("sent")): item for item in shop.items()}
+    form = b"q=gr%C3%BCn".hex()
+    shelf = {"row": 7, "tags": ["a", "b"]}
+    assert items["item", "GET one "] == {
+        "path": "item",
+        "sent": "GET one ",
+        "meta": {"shelf": shelf},
+        "colour": "rot",
+        "price": 2.5,
+        "cookie": "basket=42",
+    }
+    assert ("form", f"POST - {form}") in items
+    assert ("form", "POST - 00ff") in items
+    assert items["moved/here", "GET - "]["meta"] == {"kept": True}
+    assert items["flaky", "GET - "]["meta"] == {"kept": "too"}
+    failed = {item["path"]: item for item in shop.items() if "failed" in item}
+    assert {path: item["failed"] for path, item in failed.items()} == {
+        "gone": "HttpError",
+        "gone?2": "HttpError",
+        "broken": failed["broken"]["failed"],
+    }
+    assert failed["gone?2"]["n"] == 2
+    fetched = fetch_counts(origin.requests())
+    counts = {path: fetched[origin.url(path)] for path in ("/same", "/twice", "/flaky", "/poll")}
+    assert counts == {"/same": 1, "/twice": 2, "/flaky": 3, "/poll": 7}
+    assert Counter(item["path"] for item in shop.items()) == {
+        **dict.fromkeys(["item", "same", "gone", "gone?2", "broken", "moved/here", "flaky"], 1),
+        **dict.fromkeys(["form", "twice"], 2),
+        "poll": 1,
+    }
+    now = shop.status()
+    assert_settled(now)
+    assert now["reasons"]["http_404"] == 2
+    assert now["dead"] == 3
+    # The seed, /item, two forms, /moved, /moved/here, /flaky, /same, two of /twice, seven polls.
+    assert now["done"] == 17
+    assert now["duplicates"] == 2
+
+
+FAN = """
+from scrapy import Request
+from scrapy_redis.spiders import RedisSpider
+
+
+class FanSpider(RedisSpider):
+    name = "shop"
+
+    def parse(self, response):
+        for n in range(int(response.text or 0)):
+            yield Request(response.urljoin(f"/n/{n}"), self.parse_n, priority=n % 7)
+
+    def parse_n(self, response):
+        yield {"url": response.url}
+        yield Request(response.urljoin("/"))
+"""
+
+
+def fan(count: int) -> dict[str, Route]:
+    root = Reply(body=str(count).encode())
+    return {"/": root, "/again": root, **{f"/n/{n}": Reply(delay_s=0.02) for n in range(count)}}
+
+
+def test_two_workers_fetch_each_request_once(shop: Shop, redis_server: RedisServer) -> None:
+    add_spider(shop.ships.project, "shop", FAN)
+    with Origin(fan(200)) as origin:
+        workers = [shop.crawl({**STOP_WHEN_IDLE, "CONCURRENT_REQUESTS": 4}) for _ in range(2)]
+        wait_for(lambda: len(shop.status()["workers"]) == 2, "two workers", 20)
+        for path in ("/", "/again"):
+            redis_server.cli("lpush", "shop:start_urls", origin.url(path))
+        assert [worker.wait(40) for worker in workers] == ["finished"] * 2
+        fetched = fetch_counts(origin.requests())
+    # The seed is unfiltered, so that the link which the items have to it is one more.
+    assert fetched.pop(origin.url("/")) == 2
+    assert fetched == {origin.url(path): 1 for path in fan(200) if path != "/"}
+    assert len(shop.items()) == 200
+    assert all(json.loads(part.read_text()) for part in shop.ships.project.glob("out-*.json"))
+    assert_settled(shop.status())
+
+
+def test_better_priorities_are_fetched_first(shop: Shop, redis_server: RedisServer) -> None:
+    add_spider(shop.ships.project, "shop", FAN)
+    with Origin(fan(30)) as origin:
+        redis_server.cli("lpush", "shop:start_urls", origin.url("/"))
+        one = {"CONCURRENT_REQUESTS": 1, "CONCURRENT_REQUESTS_PER_DOMAIN": 1}
+        assert shop.crawl({**STOP_WHEN_IDLE, **one}).wait(30) == "finished"
+        paths = [entry.path for entry in origin.requests() if entry.path.startswith("/n/")]
+    ranks = [int(path.rpartition("/")[2]) % 7 for path in paths]
+    assert ranks == sorted(ranks, reverse=True)
+
+
+UNSTORABLE = """
+from scrapy import Request
+from scrapy_redis.spiders import RedisSpider
+
+
+class OddSpider(RedisSpider):
+    name = "shop"
+
+    def parse(self, response):
+        yield Request(response.urljoin("/lambda"), callback=lambda response: None)
+        yield Request(response.urljoin("/object"), self.parse_item, meta={"spider": object()})
+        yield Request(response.urljoin("/huge"), self.parse_item, meta={"blob": "x" * 300_000})
+        yield Request(response.urljoin("/fine"), self.parse_item)
+
+    def parse_item(self, response):
+        yield {"url": response.url}
+"""
+
+
+def test_a_request_that_cannot_be_stored_is_refused_with_a_reason_and_its_siblings_go_on(
+    shop: Shop, redis_server: RedisServer
+) -> None:
+    add_spider(shop.ships.project, "shop", UNSTORABLE)
+    with Origin({"/": Reply(), "/fine": Reply()}) as origin:
+        redis_server.cli("lpush", "shop:start_urls", origin.url("/"))
+        worker = shop.crawl(STOP_WHEN_IDLE)
+        assert worker.wait(30) == "finished"
+        assert {entry.path for entry in origin.requests()} == {"/", "/fine"}
+        assert shop.items() == [{"url": origin.url("/fine")}]
+    errors = [line for line in worker.log.splitlines() if "] ERROR:" in line]
+    assert len(errors) == 3
+    assert "/lambda" in errors[0] and "must be methods of the spider" in errors[0]
+    assert "'spider' in meta" in errors[1] and "object cannot be stored" in errors[1]
+    assert "/huge" in errors[2] and "FRONTIER_MAX_RECORD_BYTES" in errors[2]
+    assert "Traceback" not in worker.log
+    now = shop.status()
+    assert now["filtered"] == {"unstorable": 3}
+    assert_settled(now)
+
+
+def test_a_spider_waits_for_more_seeds_until_it_is_told_to_stop(
+    shop: Shop, redis_server: RedisServer
+) -> None:
+    with Origin({}) as origin:
+        worker = shop.crawl()
+        for path in ("/1", "/2"):
+            redis_server.cli("lpush", "shop:start_urls", origin.url(path))
+            wait_for(lambda p=path: origin.url(p) in fetch_counts(origin.requests()), path, 20)
+            wait_for(lambda: not shop.status()["leased"], "it is settled")
+            assert worker.is_running
+        assert shop.status()["state"] == "running"
+        worker.process.terminate()
+        assert worker.wait(20) == "shutdown"
+
+
+def test_the_same_seed_is_fetched_as_often_as_it_is_pushed(
+    shop: Shop, redis_server: RedisServer
+) -> None:
+    # scrapy-redis's spiders ask for their seeds unfiltered: pushing one again refreshes it.
+    with Origin({}) as origin:
+        workers = [shop.crawl(STOP_WHEN_IDLE) for _ in range(2)]
+        wait_for(lambda: len(shop.status()["workers"]) == 2, "two workers", 20)
+        seeds = [origin.url("/1")] * 3 + [origin.url("/2")]
+        redis_server.cli("rpush", "shop:start_urls", *seeds)
+        assert [worker.wait(30) for worker in workers] == ["finished"] * 2
+        assert fetch_counts(origin.requests()) == {origin.url("/1"): 3, origin.url("/2"): 1}
+
+
+def test_a_spider_that_never_gets_a_seed_closes_after_its_idle_time(shop: Shop) -> None:
+    worker = shop.crawl(STOP_WHEN_IDLE)
+    assert worker.wait(20) == "finished"
+
+
+@pytest.mark.parametrize(
+    ("push", "setting"),
+    [
+        (["sadd", "shop:start_urls"], {"REDIS_START_URLS_AS_SET": "True"}),
+        (["zadd", "shop:start_urls", "1"], {"REDIS_START_URLS_AS_ZSET": "True"}),
+        (["lpush", "elsewhere:shop"], {"REDIS_START_URLS_KEY": "elsewhere:%(name)s"}),
+    ],
+)
+def test_seeds_come_in_every_form_that_scrapy_redis_knows(
+    shop: Shop, redis_server: RedisServer, redis: Redis, push: list[str], setting: dict[str, str]
+) -> None:
+    with Origin({}) as origin:
+        plain, posted = origin.url("/plain"), origin.url("/json")
+        redis_server.cli(*push, plain)
+        redis_server.cli(*push, json.dumps({"url": posted, "method": "POST", "a": "b"}))
+        redis_server.cli(*push, '{"no": "url"}')
+        assert shop.crawl({**STOP_WHEN_IDLE, **setting}).wait(30) == "finished"
+        methods = {entry.path: entry.method for entry in origin.requests()}
+    assert methods == {"/plain": "GET", "/json": "POST"}
+    assert redis.exists(push[1]) == 0
+    [rejected] = redis.lrange(f"{push[1]}:rejected", 0, -1)
+    assert json.loads(rejected)["seed"] == '{"no": "url"}'
+
+
+def test_no_start_and_no_exit_of_a_worker_wipes_what_is_shared(
+    shop: Shop, redis_server: RedisServer
+) -> None:
+    add_spider(shop.ships.project, "shop", FAN)
+    slow = {"DOWNLOAD_DELAY": 0.05, "CONCURRENT_REQUESTS_PER_DOMAIN": 1, **STOP_WHEN_IDLE}
+    with Origin(fan(40)) as origin:
+        redis_server.cli("lpush", "shop:start_urls", origin.url("/"))
+        first = shop.crawl({**slow, "SCHEDULER_PERSIST": "False"})
+        wait_for(lambda: shop.status()["done"] > 3, "some pages", 20)
+        second = shop.crawl({**slow, "SCHEDULER_FLUSH_ON_START": "True"})
+        wait_for(lambda: len(shop.status()["workers"]) == 2, "two workers", 20)
+        first.process.terminate()
+        assert first.wait(20) == "shutdown"
+        assert second.wait(30) == "finished"
+        fetched = fetch_counts(origin.requests())
+    assert {url: fetched[url] for url in fetched if "/n/" in url} == {
+        origin.url(f"/n/{n}"): 1 for n in range(40)
+    }
+    assert_settled(shop.status())
+
+
+def test_without_a_redis_the_log_says_so_in_one_line(shop: Shop) -> None:
+    worker = shop.crawl({"REDIS_URL": "redis://127.0.0.1:1/0"})
+    assert worker.wait(20) == "could not start"
+    assert "No Redis answers at 127.0.0.1:1" in worker.log
+    assert "Traceback" not in worker.log
+
+
+def test_scrapys_own_commands_still_work_there(shop: Shop) -> None:
+    listed = subprocess.run(
+        [sys.executable, "-m", "scrapy", "list"],
+        cwd=shop.ships.project,
+        env={**os.environ, "PYTHONPATH": str(PROJECT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert listed.stdout == "shop\n"

@@ -1,0 +1,123 @@
+"""Crawls without a Redis of the user's: the project folder brings its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from crawlproj.demo import DemoServer, WebSpec
+from crawlproj.demo.log import fetch_counts
+from crawlproj.embedded import LOOPBACK, State
+from tests.servers.fleet import PROJECT, Fleet, fleet
+from tests.servers.redis import wait_for
+
+SPEC = WebSpec(seed=8, hosts=6, pages=60, flaky=0.0, slow=0.0)
+
+
+@pytest.fixture(scope="module")
+def web() -> Iterator[DemoServer]:
+    with DemoServer(SPEC) as server:
+        yield server
+
+
+@pytest.fixture
+def ships(tmp_path: Path) -> Iterator[Fleet]:
+    """A project folder as a user has it, with a space in its name."""
+    project = tmp_path / "my crawl"
+    project.mkdir()
+    shutil.copy(PROJECT / "scrapy.cfg", project)
+    for name in ("spiders", "pipelines", "settings"):
+        shutil.copytree(PROJECT / name, project / name)
+    with fleet(tmp_path, "", project) as sailing:
+        yield sailing
+    wait_for(lambda: not is_served(sailing), "its Redis is gone", 10)
+
+
+def state(ships: Fleet) -> State | None:
+    return State.read(ships.project / ".redis")
+
+
+def is_served(ships: Fleet) -> bool:
+    found = state(ships)
+    if found is None:
+        return False
+    with socket.socket() as probe:
+        return probe.connect_ex((LOOPBACK, found.port)) == 0 and is_alive(found.guard)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def wait_for_pages(ships: Fleet, count: int) -> None:
+    wait_for(lambda: len(ships.urls()) >= count, f"{count} pages", 30)
+
+
+def test_two_workers_started_at_once_share_one_redis_that_goes_with_them_and_keeps_its_data(
+    ships: Fleet, web: DemoServer
+) -> None:
+    before = len(web.requests())
+    expected = web.web.expected(web.seeds[:1])
+    workers = [ships.start(seeds=web.seeds[0], scope="any", delay=0) for _ in range(2)]
+    assert [worker.wait(40) for worker in workers] == ["finished"] * 2
+    fetched = fetch_counts(web.requests()[before:])
+    assert {url: fetched[url] for url in expected.fetched} == dict.fromkeys(expected.fetched, 1)
+    greetings = sorted(worker.log.count("Beginning the crawl") for worker in workers)
+    assert greetings == [0, 1]
+    wait_for(lambda: not is_served(ships), "the server is gone", 10)
+    shown = ships.command("status", "site")
+    assert shown.returncode == 0
+    assert "site: finished" in shown.stdout
+
+
+def test_after_all_workers_were_killed_the_next_start_resumes(
+    ships: Fleet, web: DemoServer
+) -> None:
+    before = len(web.requests())
+    expected = web.web.expected(web.seeds[:1])
+    quick = {"FRONTIER_LEASE_TIMEOUT": "1"}
+    for _ in range(2):
+        ships.start(quick, seeds=web.seeds[0], scope="any", delay=0.1)
+    wait_for_pages(ships, 10)
+    for worker in ships.workers:
+        worker.kill()
+    wait_for(lambda: not is_served(ships), "the server is gone", 10)
+    again = ships.start(quick)
+    assert again.wait(60) == "finished"
+    assert "Resuming the crawl" in again.log
+    fetched = fetch_counts(web.requests()[before:])
+    assert expected.fetched <= fetched.keys()
+    wanted = expected.pages | expected.redirects | expected.non_html
+    assert set(ships.urls()) == wanted
+
+
+def test_when_another_redis_has_the_usual_port_the_worker_says_where_its_own_is(
+    ships: Fleet, web: DemoServer
+) -> None:
+    # Whoever has the port now, here or elsewhere on this machine, is not ours.
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if holder.connect_ex((LOOPBACK, 6379)) != 0:
+            holder.close()
+            listener = socket.create_server((LOOPBACK, 6379))
+        else:
+            listener = None
+        try:
+            worker = ships.start(seeds=web.seeds[0], delay=0)
+            assert worker.wait(40) == "finished"
+        finally:
+            if listener:
+                listener.close()
+    found = state(ships)
+    assert found is not None and found.port != 6379
+    assert f"this project's own Redis is on port {found.port}" in worker.log
+    assert worker.log.count("own Redis is on port") == 1

@@ -1,0 +1,227 @@
+"""Seeds, in every way that users have to give them: before, during and by accident twice."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from crawlproj import keys
+from crawlproj.connection import connect
+from crawlproj.demo import DemoServer, WebSpec
+from crawlproj.demo.log import fetch_counts
+from crawlproj.frontier.frontier import Frontier, Limits
+from crawlproj.frontier.shard import Kind, Push
+from crawlproj.intake import Intake, SeedList, parse_seed
+from crawlproj.records import encode_link, seed_address
+from tests.servers.fleet import Fleet, fleet
+from tests.servers.origin import Origin, Reply
+from tests.servers.redis import RedisServer, wait_for
+
+SEEDS = keys.start_urls("site")
+REJECTED = keys.rejected(SEEDS)
+PAGE = Reply(body=b"<title>t</title>")
+FAST = {"ROBOTSTXT_OBEY": "False"}
+
+
+@pytest.fixture
+def ships(tmp_path: Path, redis_server: RedisServer) -> Iterator[Fleet]:
+    with fleet(tmp_path, redis_server.url) as sailing:
+        yield sailing
+
+
+@pytest.fixture
+def origin() -> Iterator[Origin]:
+    with Origin({}, default=PAGE) as serving:
+        yield serving
+
+
+def rejected(redis: Redis) -> dict[str, str]:
+    found = [json.loads(raw) for raw in redis.lrange(REJECTED, 0, -1)]
+    return {entry["seed"]: entry["reason"] for entry in found}
+
+
+def test_a_worker_without_seeds_waits_for_redis_cli(
+    ships: Fleet, redis_server: RedisServer, redis: Redis, origin: Origin
+) -> None:
+    worker = ships.start(FAST, delay=0)
+    wait_for(lambda: ships.status()["workers"], "the worker is there", 20)
+    assert ships.status()["state"] == "empty"
+    fields = {"url": origin.url("/json"), "priority": 7, "meta": {"k": 1}, "headers": {"X": "y"}}
+    redis_server.cli("lpush", SEEDS, origin.url("/plain"), json.dumps(fields))
+    assert worker.wait(30) == "finished"
+    rows = {row["url"]: row for row in ships.rows("pages")}
+    assert rows.keys() == {origin.url("/plain"), origin.url("/json")}
+    assert rows[origin.url("/json")]["priority"] == "7"
+    assert redis.llen(SEEDS) == 0
+    assert "Took in 2 seed(s)" in worker.log
+
+
+def test_a_host_pushed_during_the_crawl_is_crawled_as_the_first_is(
+    ships: Fleet, redis_server: RedisServer
+) -> None:
+    spec = WebSpec(seed=2, hosts=2, pages=60).smooth()
+    with DemoServer(spec) as web:
+        redis_server.cli("lpush", SEEDS, web.seeds[0])
+        for _ in range(2):
+            ships.start(delay=0.03)
+        wait_for(lambda: ships.status()["done"] > 3, "some pages", 20)
+        assert not any(url.startswith(web.seeds[1]) for url in ships.urls())
+        redis_server.cli("lpush", SEEDS, web.seeds[1])
+        assert ships.wait(40) == ["finished"] * 2
+        expected = web.web.expected(web.seeds, scope="host").pages
+    assert sorted(ships.urls()) == sorted(expected)
+    assert ships.status()["balance"] == 0
+
+
+def test_the_seed_command_takes_urls_a_file_and_standard_input(
+    ships: Fleet, redis: Redis, tmp_path: Path
+) -> None:
+    file = tmp_path / "seeds.txt"
+    file.write_text("# mine\nhttp://a/1\n\nhttp://a/2\nhttp://a/1\n")
+    added = ships.command("seed", "site", "http://a/1", "HTTP://A:80/1#x", '{"url": "http://a/3"}')
+    assert (added.returncode, added.stdout) == (0, "2 new, 1 known already, 0 refused\n")
+    added = ships.command("seed", "site", "-f", str(file))
+    assert (added.returncode, added.stdout) == (0, "1 new, 2 known already, 0 refused\n")
+    added = ships.command("seed", "site", "-", "--json", stdin="http://a/3\nhttp://a/4\nnonsense\n")
+    assert added.returncode == 1
+    assert json.loads(added.stdout) == {"given": 3, "new": 1, "refused": 1}
+    assert added.stderr.startswith("refused: nonsense: ") and added.stderr.count("\n") == 1
+    waiting = [seed.decode() for seed in reversed(redis.lrange(SEEDS, 0, -1))]
+    assert waiting == ["http://a/1", '{"url": "http://a/3"}', "http://a/2", "http://a/4"]
+
+
+def test_a_seed_of_the_crawl_that_runs_is_known_already(ships: Fleet, origin: Origin) -> None:
+    worker = ships.start(FAST, seeds=origin.url("/1"), delay=0, stay="true")
+    wait_for(ships.urls, "a page", 20)
+    added = ships.command("seed", "site", origin.url("/1"), origin.url("/2"))
+    assert added.stdout == "1 new, 1 known already, 0 refused\n"
+    wait_for(lambda: len(ships.urls()) == 2, "two pages", 20)
+    assert worker.is_running
+
+
+def test_a_bad_seed_is_set_aside_with_its_reason_and_the_good_ones_go_on(
+    ships: Fleet, redis_server: RedisServer, redis: Redis, origin: Origin
+) -> None:
+    bad = {
+        "no scheme": "Missing scheme",
+        "ftp://a/": "cannot be crawled",
+        "http://a:99999/": "port",
+        "": "Missing scheme",
+        "{": "Expecting property name",
+        '{"priority": 3}': 'the JSON has no "url"',
+        '{"url": "http://a/", "priority": "high"}': '"priority" must be a whole number',
+        '{"url": "http://a/", "prio": 1}': "unknown field 'prio'",
+        '{"url": "http://a/", "meta": ' + "[" * 5000: "recursion",
+    }
+    redis_server.cli("lpush", SEEDS, *bad, origin.url("/good"))
+    redis.lpush(SEEDS, b"\xff\xfe")
+    worker = ships.start(FAST, delay=0)
+    assert worker.wait(30) == "finished"
+    assert ships.urls() == [origin.url("/good")]
+    reasons = rejected(redis)
+    assert reasons.keys() - {"\ufffd\ufffd"} == {seed[:2000] for seed in bad}
+    wrong = {seed: reasons[seed[:2000]] for seed in bad if bad[seed] not in reasons[seed[:2000]]}
+    assert wrong == {}
+    assert worker.log.count("Seed refused: ") == len(bad) + 1
+    assert redis.exists(SEEDS) == 0
+
+
+def test_a_key_of_another_kind_stops_the_worker_with_a_sentence(
+    ships: Fleet, redis_server: RedisServer, origin: Origin
+) -> None:
+    redis_server.cli("sadd", SEEDS, origin.url("/"))
+    worker = ships.start(FAST)
+    assert worker.wait(30) == "failed"
+    assert f"{SEEDS} is no list: delete it and push seeds with lpush" in worker.log
+    assert "Traceback" not in worker.log
+
+
+def test_no_seed_is_lost_to_a_filter_that_calls_everything_seen(
+    ships: Fleet, redis_server: RedisServer, origin: Origin
+) -> None:
+    tiny = {**FAST, "SEEN_CAPACITY": "1", "SEEN_ERROR_RATE": "0.49"}
+    seeds = [origin.url(f"/{number}") for number in range(300)]
+    redis_server.cli("lpush", SEEDS, *seeds)
+    for _ in range(2):
+        ships.start(tiny, delay=0, per_host=8)
+    assert ships.wait(40) == ["finished"] * 2
+    assert sorted(ships.urls()) == sorted(seeds)
+    assert fetch_counts(origin.requests()) == dict.fromkeys(seeds, 1)
+
+
+def test_a_seed_that_is_given_again_and_again_is_fetched_once(
+    ships: Fleet, redis_server: RedisServer, origin: Origin
+) -> None:
+    again = [origin.url("/"), origin.url(""), origin.url("/#top")]
+    redis_server.cli("rpush", SEEDS, *again, *again)
+    worker = ships.start(FAST, seeds=origin.url("/"), delay=0, stay="true")
+    wait_for(lambda: ships.status()["done"], "a page", 20)
+    redis_server.cli("rpush", SEEDS, *again, origin.url("/last"))
+    wait_for(lambda: ships.status()["done"] == 2, "the last page", 20)
+    assert worker.is_running
+    fetched = fetch_counts(origin.requests())
+    assert fetched == {origin.url("/"): 1, origin.url("/last"): 1}
+
+
+def test_a_worker_that_dies_between_taking_a_seed_in_and_removing_it_loses_nothing(
+    redis_server: RedisServer, redis: Redis
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    def to_push(request: Any) -> Push:
+        host, key = seed_address(request.url)
+        return Push(Kind.SEED, host, 0, encode_link("/", 0), key)
+
+    async def crash_and_go_on() -> dict[str, int]:
+        client = await connect(redis_server.url)
+        frontier = Frontier(client, "site", "w")
+        await frontier.open(Limits(), {}, "run")
+
+        async def push_and_die(pushes: list[Push]) -> None:
+            await frontier.push(pushes)
+            raise Killed
+
+        async def push(pushes: list[Push]) -> None:
+            await frontier.push(pushes)
+
+        seeds = SeedList(client, SEEDS)
+        with pytest.raises(Killed):
+            await Intake(seeds, parse_seed, to_push, push_and_die, lambda: True).take()
+        assert await seeds.size() == 2
+        assert await Intake(seeds, parse_seed, to_push, push, lambda: True).take() == 2
+        assert await seeds.size() == 0
+        counts = await frontier.counts()
+        await client.aclose()
+        return counts
+
+    redis.rpush(SEEDS, "http://a/", "http://b/")
+    counts = asyncio.run(crash_and_go_on())
+    assert (counts["discovered"], counts["queued"], counts["duplicates"]) == (2, 2, 2)
+
+
+def test_workers_that_are_killed_while_seeds_come_lose_none(
+    ships: Fleet, redis_server: RedisServer, origin: Origin
+) -> None:
+    quick = {**FAST, "FRONTIER_LEASE_TIMEOUT": "1", "FRONTIER_MAX_ATTEMPTS": "20"}
+    pushed = []
+    for round_number, life_s in enumerate((0.0, 0.02, 0.05)):
+        worker = ships.start(quick, delay=0, per_host=4, stay="true")
+        worker.wait_for_log("the crawl 'site'")
+        batch = [origin.url(f"/{round_number}/{number}") for number in range(400)]
+        redis_server.cli("lpush", SEEDS, *batch)
+        pushed += batch
+        wait_for(origin.requests, "a first page", 20)
+        time.sleep(life_s)  # so that it dies at another point each time
+        worker.kill()
+    worker = ships.start(quick, delay=0, per_host=4)
+    wait_for(lambda: len(set(ships.urls())) == len(pushed), "every seed", 60)
+    assert set(ships.urls()) == set(pushed)
+    assert ships.status()["balance"] == 0

@@ -1,0 +1,241 @@
+"""Every setting of ours: what it accepts, and what it says of the rest."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from scrapy.settings import Settings
+
+from crawlproj.config import (
+    PREFIXES,
+    Config,
+    arguments,
+    options,
+    refuse_unknown_arguments,
+)
+from crawlproj.errors import ConfigError
+
+WHOLE = "give a whole number, 1 or more"
+SECONDS = "give seconds, 0 to 86400"
+POSITIVE = "give seconds, more than 0"
+NOT_COUNTS = ["0", "-1", "many", "1.5", 2.5, math.inf, math.nan, [], 10**16]
+NOT_SECONDS = ["-1", "soon", math.nan, math.inf, "1e9", []]
+
+BAD: dict[str, tuple[list[Any], str]] = {
+    "CRAWL_SCOPE": (["page", "HOST", 5, ["host"]], "give one of host, domain, any"),
+    "CRAWL_ALLOW": (["(", ["a", "["], 5, [5]], "give a regular expression"),
+    "CRAWL_DENY": (["*", ["a", "+"]], "give a regular expression"),
+    "CRAWL_DEPTH": (["-1", "deep", 1.5], "give a whole number, 0 or more"),
+    "CRAWL_PAGES": (NOT_COUNTS, WHOLE),
+    "CRAWL_PAGES_PER_HOST": (NOT_COUNTS, WHOLE),
+    "CRAWL_MINUTES": (["0", "-1", "long", math.inf, math.nan], "give minutes, more than 0"),
+    "CRAWL_STRATEGY": (["best", "", "a b.c", 5], "give breadth, weighted, novelty or the dotted"),
+    "CRAWL_STAY": (["perhaps", "2"], "give true or false"),
+    "CRAWL_REPORTS": (["perhaps"], "give true or false"),
+    "CRAWL_STATS_INTERVAL": (["0", *NOT_SECONDS], POSITIVE),
+    "CRAWL_FEED_ROTATE_MB": (["0", "-1", "big", math.inf], "give megabytes, more than 0"),
+    "CRAWL_FEED_ROTATE_MINUTES": (["0", "old"], "give minutes, more than 0"),
+    "POLITENESS_DELAY": (NOT_SECONDS, SECONDS),
+    "POLITENESS_PER_HOST": (NOT_COUNTS, WHOLE),
+    "CRAWL_ALLOW_ADDRESSES": ([5, [5]], "give words, separated by commas"),
+    "CRAWL_CONTENT_TYPES": ([5, [5]], "give words, separated by commas"),
+    "CRAWL_DNS_TTL": (NOT_SECONDS, SECONDS),
+    "POLITENESS_SLOWNESS": (["-1", "slow", math.nan], "give a"),
+    "POLITENESS_LONGEST_PAUSE": (NOT_SECONDS, SECONDS),
+    "POLITENESS_BACKOFF": (NOT_SECONDS, SECONDS),
+    "POLITENESS_LONGEST_HOLD": (NOT_SECONDS, SECONDS),
+    "POLITENESS_OVERRIDES": (["host", 5, ["a"]], "give a"),
+    "POLITENESS_ROBOTS": (["perhaps"], "give true or false"),
+    "POLITENESS_GIVE_UP": (["-1", "never", 0.5], "give a whole number, 0 or more"),
+    "FRONTIER_EMBEDDED": (["perhaps"], "give true or false"),
+    "FRONTIER_SHARDS": (["0", "x", "16385"], "give a whole number, 1 to 16384"),
+    "FRONTIER_LEASE_TIMEOUT": (["0", *NOT_SECONDS], POSITIVE),
+    "FRONTIER_MAX_ATTEMPTS": (["0", "256", "x"], "give a whole number, 1 to 255"),
+    "FRONTIER_RETRY_DELAY": (NOT_SECONDS, SECONDS),
+    "FRONTIER_MAX_RECORD_BYTES": (NOT_COUNTS, WHOLE),
+    "SEEN_CAPACITY": (NOT_COUNTS, WHOLE),
+    "SEEN_ERROR_RATE": (["0", "0.5", "1", "-0.1", "low"], "give a share between 0 and 0.5"),
+    "SEEN_AUDIT_ONE_IN": (NOT_COUNTS, WHOLE),
+}
+TAKES_ANYTHING = {"CRAWL_SEEDS", "CRAWL_OUTPUT", "CRAWL_WORKER_ID", "CRAWL_RUN_ID"}
+
+GOOD: list[tuple[str, Any, str, Any]] = [
+    ("CRAWL_SEEDS", "http://a,http://b", "seeds", "http://a,http://b"),
+    ("CRAWL_SCOPE", "domain", "scope", "domain"),
+    ("CRAWL_ALLOW", "/blog/", "allow", ("/blog/",)),
+    ("CRAWL_ALLOW", ["/a", "", "/b"], "allow", ("/a", "/b")),
+    ("CRAWL_DEPTH", "0", "depth", 0),
+    ("CRAWL_PAGES", "5000", "pages", 5000),
+    ("CRAWL_PAGES", 5.0, "pages", 5),
+    ("CRAWL_MINUTES", "1.5", "minutes", 1.5),
+    ("CRAWL_STRATEGY", "my.module.rank", "strategy", "my.module.rank"),
+    ("CRAWL_STAY", "Yes", "stay", True),
+    ("CRAWL_STAY", "false", "stay", False),
+    ("CRAWL_STAY", True, "stay", True),
+    ("POLITENESS_DELAY", "0", "delay_s", 0.0),
+    ("POLITENESS_PER_HOST", "3", "per_host", 3),
+    ("FRONTIER_MAX_ATTEMPTS", "255", "max_attempts", 255),
+    ("SEEN_ERROR_RATE", "1e-6", "seen_error_rate", 1e-6),
+]
+
+
+@pytest.mark.parametrize(("setting", "raw", "field", "value"), GOOD)
+def test_a_setting_is_read_as_its_type(setting: str, raw: Any, field: str, value: Any) -> None:
+    found = getattr(Config.from_settings({setting: raw}), field)
+    assert (found, type(found)) == (value, type(value))
+
+
+@pytest.mark.parametrize(
+    ("setting", "raw", "expected"),
+    [
+        (setting, raw, expected)
+        for setting, (raws, expected) in BAD.items()
+        for raw in raws
+        if raw != ""
+    ],
+)
+def test_a_bad_value_is_refused_by_the_settings_name_and_what_is_accepted(
+    setting: str, raw: Any, expected: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Config.from_settings({setting: raw})
+    assert str(caught.value).startswith(f"{setting}={raw}: {expected}")
+    assert "\n" not in str(caught.value)
+
+
+def test_every_setting_has_its_bad_values_in_the_table() -> None:
+    assert {option.setting for option in options()} - TAKES_ANYTHING <= BAD.keys()
+
+
+@pytest.mark.parametrize(("argument", "setting"), list(arguments().items()))
+def test_what_came_as_an_argument_is_refused_by_the_arguments_name(
+    argument: str, setting: str
+) -> None:
+    if setting in BAD:
+        raw, expected = BAD[setting][0][0], BAD[setting][1]
+        with pytest.raises(ConfigError) as caught:
+            Config.from_settings({setting: raw}, given=[argument])
+        assert str(caught.value).startswith(f"{argument}={raw}: {expected}")
+
+
+def test_the_arguments_are_those_that_users_were_promised() -> None:
+    promised = (
+        "seeds scope allow deny depth pages pages_per_host minutes strategy delay per_host stay"
+    )
+    assert list(arguments()) == sorted(arguments(), key=list(arguments()).index)
+    assert set(promised.split()) <= set(arguments())
+
+
+@pytest.mark.parametrize("unset", [None, ""])
+def test_what_is_not_set_has_its_default(unset: Any) -> None:
+    settings = {option.setting: unset for option in options()}
+    found, defaults = Config.from_settings(settings), Config()
+    assert found == Config.from_settings({})
+    assert (found.scope, found.pages, found.shards) == (defaults.scope, None, defaults.shards)
+
+
+@pytest.mark.parametrize(
+    ("misspelt", "meant"),
+    [
+        ("CRAWL_PAGE", "CRAWL_PAGES"),
+        ("POLITENESS_DELAYS", "POLITENESS_DELAY"),
+        ("FRONTIER_SHARD", "FRONTIER_SHARDS"),
+        ("SEEN_CAPACTIY", "SEEN_CAPACITY"),
+    ],
+)
+def test_an_unknown_setting_stops_the_start_and_suggests_the_nearest(
+    misspelt: str, meant: str
+) -> None:
+    with pytest.raises(ConfigError, match=f"^{misspelt}: no such setting; did you mean {meant}"):
+        Config.from_settings({misspelt: "1"})
+
+
+def test_a_setting_like_none_of_ours_is_told_all_there_are() -> None:
+    with pytest.raises(ConfigError, match=r"^SEEN_9: no such setting; there are CRAWL_ALLOW, "):
+        Config.from_settings({"SEEN_9": 1})
+
+
+def test_settings_of_others_are_left_alone() -> None:
+    Config.from_settings({"DOWNLOAD_TIMEOUT": 5, "SCRAWL_X": 1, "MY_CRAWL_PAGES": "many"})
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("page", "-a page=…: no such argument; did you mean pages"),
+        ("xyzzy", "-a xyzzy=…: no such argument; there are allow, "),
+    ],
+)
+def test_an_unknown_argument_stops_the_start_and_suggests_the_nearest(
+    given: str, message: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        refuse_unknown_arguments(["seeds", given])
+    assert str(caught.value).startswith(message)
+    refuse_unknown_arguments(arguments())
+
+
+def test_every_setting_has_one_of_our_prefixes_and_is_explained() -> None:
+    for option in options():
+        assert option.setting.startswith(PREFIXES)
+        assert option.doc
+    assert len({option.setting for option in options()}) == len(options())
+
+
+# Scrapy's own settings where ours are silent
+
+
+@pytest.mark.parametrize(
+    ("settings", "delay_s", "per_host", "depth"),
+    [
+        ({}, 0.0, 1, None),
+        ({"DOWNLOAD_DELAY": "2.5"}, 2.5, 1, None),
+        ({"DOWNLOAD_DELAY": 0, "POLITENESS_DELAY": 3}, 3.0, 1, None),
+        ({"DOWNLOAD_DELAY": 2, "POLITENESS_DELAY": 0}, 0.0, 1, None),
+        ({"CONCURRENT_REQUESTS_PER_DOMAIN": 8}, 0.0, 8, None),
+        ({"CONCURRENT_REQUESTS_PER_DOMAIN": 8, "POLITENESS_PER_HOST": 2}, 0.0, 2, None),
+        ({"DEPTH_LIMIT": "4"}, 0.0, 1, 4),
+        ({"DEPTH_LIMIT": 0}, 0.0, 1, None),
+        ({"DEPTH_LIMIT": "0", "CONCURRENT_REQUESTS_PER_DOMAIN": "0"}, 0.0, 1, None),
+        ({"DEPTH_LIMIT": 4, "CRAWL_DEPTH": 0}, 0.0, 1, 0),
+    ],
+)
+def test_scrapys_settings_speak_where_ours_are_silent(
+    settings: dict[str, Any], delay_s: float, per_host: int, depth: int | None
+) -> None:
+    config = Config.from_settings(settings)
+    assert (config.delay_s, config.per_host, config.depth) == (delay_s, per_host, depth)
+
+
+@pytest.mark.parametrize(
+    ("setting", "raw", "expected"),
+    [
+        ("DOWNLOAD_DELAY", "slow", SECONDS),
+        ("DOWNLOAD_DELAY", -1, SECONDS),
+        ("CONCURRENT_REQUESTS_PER_DOMAIN", "all", "give a whole number, 0 or more"),
+        ("DEPTH_LIMIT", "deep", "give a whole number, 0 or more"),
+    ],
+)
+def test_a_bad_value_of_scrapys_is_refused_by_its_name(
+    setting: str, raw: Any, expected: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Config.from_settings({setting: raw})
+    assert str(caught.value).startswith(f"{setting}={raw}: {expected}")
+
+
+def test_real_scrapy_settings_are_accepted() -> None:
+    config = Config.from_settings(Settings({"CRAWL_PAGES": "3"}))
+    assert (config.pages, config.per_host) == (
+        3,
+        Settings().getint("CONCURRENT_REQUESTS_PER_DOMAIN"),
+    )
+
+
+@pytest.mark.parametrize("profile", ["base", "broad", "cluster", "fast"])
+def test_every_profile_of_the_project_is_accepted(profile: str) -> None:
+    settings = Settings()
+    settings.setmodule(f"settings.{profile}")
+    Config.from_settings(settings)
