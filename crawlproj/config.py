@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
+from crawlproj.addresses import allowed_entries
 from crawlproj.errors import ConfigError
 
 PREFIXES = ("CRAWL_", "FRONTIER_", "POLITENESS_", "SEEN_")
@@ -111,6 +112,10 @@ _TEXT = Accepts(str, "give text")
 _PATTERNS = Accepts(_patterns, "give a regular expression")
 _FACTOR = Accepts(_number(float, 0, 1000), "give a number, 0 to 1000")
 _TABLE = Accepts(_table, 'give a table such as {"example.com": {"delay": 2}}')
+_NETWORKS = Accepts(
+    allowed_entries,
+    "give networks such as 10.1.0.0/16, loopback or private, separated by commas",
+)
 _WORDS = Accepts(_words, "give words, separated by commas")
 _STRATEGY = Accepts(_strategy, "give breadth, weighted, novelty or the dotted path of a function")
 
@@ -176,7 +181,7 @@ class Config:
     allow_addresses: tuple[str, ...] = _option(
         "CRAWL_ALLOW_ADDRESSES",
         (),
-        _WORDS,
+        _NETWORKS,
         "addresses beside the public ones: loopback, private, or networks such as 10.1.0.0/16",
     )
     content_types: tuple[str, ...] = _option(

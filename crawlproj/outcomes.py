@@ -16,7 +16,11 @@ from crawlproj.items import PERMANENT, TRANSIENT
 from crawlproj.records import Glance, glance
 
 TRANSIENT_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504, 522, 524})
-_IGNORED = {"Forbidden by robots": "robots", "Filtered offsite": "offsite"}
+_IGNORED = {
+    "Forbidden by robots": "robots",
+    "Filtered offsite": "offsite",
+    "Refused address": "address",
+}
 _FAILURES = {
     "CannotResolveHostError": "dns",
     "DownloadTimeoutError": "timeout",
@@ -24,6 +28,13 @@ _FAILURES = {
     "DownloadCancelledError": "size",
     "ResponseDataLossError": "truncated",
     "UnsupportedURLSchemeError": "scheme",
+    "DownloadFailedError": "connection",
+    "BadResponse": "protocol",
+    "BadCertificate": "certificate",
+}
+_PERMANENT = frozenset({"DownloadCancelledError", "UnsupportedURLSchemeError"}) | {
+    "BadResponse",
+    "BadCertificate",
 }
 
 
@@ -59,9 +70,10 @@ class Held:
     @property
     def kind(self) -> str:
         """Whether trying again later might help."""
-        passing = self.status in TRANSIENT_STATUSES or (
-            not self.status and not self.callback_error and not self.bad_record
-        )
+        if self.status:
+            passing = self.status in TRANSIENT_STATUSES and not self.callback_error
+        else:
+            passing = self.error is not None and may_pass(self.error)
         return TRANSIENT if passing else PERMANENT
 
 
@@ -103,6 +115,11 @@ class Patience:
         if held.status:
             return Settlement(token, "done")
         return Settlement(token, "filtered", reason=ignored_reason(held.error))
+
+
+def may_pass(error: Exception) -> bool:
+    """Whether an error says something about the moment, and not about the URL."""
+    return not isinstance(error, IgnoreRequest) and type(error).__name__ not in _PERMANENT
 
 
 def failure_reason(held: Held) -> str:

@@ -36,8 +36,13 @@ class Rules:
             return "not_allowed"
         return None
 
+    def scope_names(self, url: Url) -> set[str]:
+        """What a seed brings into scope. Its own name is there in any case: a seed's host may be
+        contacted wherever it is (addresses.py)."""
+        return {self.scope_name(url), url.host.partition("://")[2]}
+
     def scope_name(self, url: Url) -> str:
-        """What a seed brings into scope: its name and port, whatever the scheme, or its domain."""
+        """What decides on a link: its name and port, whatever the scheme, or its domain."""
         if self.scope == "domain":
             return registrable_domain(url.host)
         return url.host.partition("://")[2]

@@ -289,7 +289,7 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
             on_lost=self._reports.lost,
             about=self._about,
             prepare=self._prepare,
-            scope_name=lambda url: self._rules.scope_name(normalise(url)),
+            scope_names=lambda url: self._rules.scope_names(normalise(url)),
         )
 
     async def _prepare(self, leases: list[Lease]) -> None:

@@ -35,6 +35,9 @@ AWAY: tuple[type[Exception], ...] = (*OUTAGE, OSError)
 POLL_S = 0.5
 """How long a worker with nothing to do sleeps at most: what other workers push shows then."""
 
+PUSH_AT_ONCE = 500
+"""URLs in one script call: Redis does nothing else meanwhile."""
+
 COALESCE_S = 0.03
 """How long ended requests are collected while the engine still has work in hand."""
 
@@ -50,7 +53,7 @@ class Hooks:
     on_fatal: Callable[[Exception], None]
     on_lost: Callable[[list[tuple[str, int, bytes]]], Awaitable[None]]
     about: Callable[[], dict[str, Any]]
-    scope_name: Callable[[str], str]
+    scope_names: Callable[[str], set[str]]
     prepare: Callable[[list[Lease]], Awaitable[None]]
 
 
@@ -174,7 +177,10 @@ class Worker:
             pushes, self._pushes = self._pushes, []
             ended, self._ended = self._ended, []
             seen_locally, self._seen_locally = self._seen_locally, 0
-            await self._push(pushes, seen_locally)
+            try:
+                await self._push(pushes, seen_locally)
+            except CrawlFinished:
+                logger.warning("%d URL(s) came after the crawl had finished", len(pushes))
             self._pending.difference_update(item.key for item in pushes)
             if ended:
                 verdicts = [await self.hooks.verdict(one) for one in ended]
@@ -189,7 +195,8 @@ class Worker:
             await self._settle([(one.shard, Settlement(one.token, "return")) for one in leases])
 
     async def push_now(self, pushes: list[Push]) -> None:
-        """Push seeds and return when the frontier has them."""
+        """Push seeds and return when the frontier has them; raises CrawlFinished if it will not
+        take them any more."""
         async with self._flushing:
             await self._push(pushes, 0)
         self._lease_wake.set()
@@ -272,12 +279,12 @@ class Worker:
             self._buffer.clear()
             await self._beat()
             batch = await self.frontier.lease(wanted)
+        if batch.scope_size > len(self.scope):
+            self.scope |= await self.frontier.scope()
         await self._adopt(batch.leases)
         return batch
 
     async def _welcome(self, batch: Batch) -> None:
-        if batch.scope_size > len(self.scope):
-            self.scope = await self._insist(self.frontier.scope)
         self.state = batch.state
         if batch.state != "running" or not batch.leases:
             await self.hooks.on_state(batch.state)
@@ -288,16 +295,16 @@ class Worker:
         if seen_locally and not groups:
             groups = {0: []}
         for number, items in groups.items():
-            shard, duplicates, seen_locally = self.frontier.shards[number], seen_locally, 0
-            try:
-                await self._insist(partial(shard.push, self.frontier.worker, items, duplicates))
-            except CrawlFinished:
-                logger.warning("%d URL(s) came after the crawl had finished", len(items))
+            shard = self.frontier.shards[number]
+            for start in range(0, max(1, len(items)), PUSH_AT_ONCE):
+                part = items[start : start + PUSH_AT_ONCE]
+                duplicates, seen_locally = seen_locally, 0
+                await self._insist(partial(shard.push, self.frontier.worker, part, duplicates))
 
     async def _widen_scope(self, pushes: list[Push]) -> None:
         """A seed's links are judged by what seeds brought into scope: that comes first."""
-        seeds = {self.hooks.scope_name(one.key) for one in pushes if one.kind == Kind.SEED}
-        new = seeds - self.scope
+        seeds = [self.hooks.scope_names(one.key) for one in pushes if one.kind == Kind.SEED]
+        new = set().union(*seeds) - self.scope
         if new:
             await self._insist(partial(self.frontier.widen_scope, new))
             self.scope |= new

@@ -28,9 +28,20 @@ CONCURRENT_REQUESTS_PER_DOMAIN = 1000
 
 DOWNLOADER_MIDDLEWARES = {
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
+    "crawlproj.middlewares.content.ContentMiddleware": 390,
     # Nearer to the server than retries, which hide what they repeat.
     "crawlproj.middlewares.politeness.PolitenessMiddleware": 580,
 }
+
+DOWNLOAD_HANDLERS = {
+    "http": "crawlproj.download.SafeDownloadHandler",
+    "https": "crawlproj.download.SafeDownloadHandler",
+    "data": None,
+    "file": None,
+    "ftp": None,
+    "s3": None,
+}
+DOWNLOAD_VERIFY_CERTIFICATES = True
 
 # Limits on what a server can do to us
 DOWNLOAD_TIMEOUT = 30

@@ -16,6 +16,7 @@ from crawlproj.discovery import Discovery
 from crawlproj.intake import parse_seed, read_seeds
 from crawlproj.items import PageItem, utc_timestamp
 from crawlproj.joining import name_worker
+from crawlproj.middlewares.content import body_size
 from crawlproj.urls import Url, UrlError, normalise
 
 if TYPE_CHECKING:
@@ -102,8 +103,8 @@ class SiteSpider(scrapy.Spider):
             depth=response.meta["depth"],
             priority=request.priority,
             content_type=content_type.decode("latin-1").partition(";")[0].strip().lower(),
-            size=len(response.body),
-            content_hash=hashlib.sha256(response.body).hexdigest(),
+            size=body_size(response),
+            content_hash=hashlib.sha256(response.body).hexdigest() if response.body else "",
             fetched_at=utc_timestamp(),
             elapsed_ms=round(response.meta.get("download_latency", 0) * 1000),
             referer=response.meta.get("referer", ""),

@@ -13,11 +13,11 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from scrapy.exceptions import IgnoreRequest, NotConfigured
+from scrapy.exceptions import NotConfigured
 
 from crawlproj.config import Config
 from crawlproj.frontier import pacing
-from crawlproj.outcomes import TRANSIENT_STATUSES, Held
+from crawlproj.outcomes import TRANSIENT_STATUSES, Held, may_pass
 
 if TYPE_CHECKING:
     from typing import Self
@@ -65,9 +65,11 @@ class PolitenessMiddleware:
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:
-        if (held := self._held(request)) and not isinstance(exception, IgnoreRequest):
-            self._note(held, FAILED)
-            self._hold(held, 0, None)
+        if held := self._held(request):
+            failed = may_pass(exception)
+            self._note(held, FAILED if failed else ANSWERED)
+            if failed:
+                self._hold(held, 0, None)
 
     def _held(self, request: Request) -> Held | None:
         scheduler = self._scheduler()

@@ -15,7 +15,7 @@ import pytest
 
 from crawlproj.demo import DemoServer, WebSpec
 from tests.servers.fleet import PROJECT, Fleet, fleet
-from tests.servers.origin import Origin, Reply
+from tests.servers.origin import Origin, Reply, Route
 from tests.servers.redis import RedisServer, wait_for
 
 COMMANDS = (
@@ -322,7 +322,12 @@ def ailing() -> Iterator[Origin]:
         return Reply(status=404 if days["now"] == 1 else 200)
 
     links = b"<a href=/a>a</a><a href=/b>b</a><a href=/gone>g</a>"
-    routes = {"/": Reply(body=links), "/a": later, "/b": later, "/gone": Reply(status=410)}
+    routes: dict[str, Route] = {
+        "/": Reply(body=links),
+        "/a": later,
+        "/b": later,
+        "/gone": Reply(status=410),
+    }
     with Origin(routes) as origin:
         origin.days = days  # type: ignore[attr-defined]
         yield origin
@@ -429,7 +434,7 @@ def test_why_finds_a_url_that_waits_is_fetched_or_is_not_followed(ships: Fleet) 
         return Reply(status=503) if request.path == "/flaky" else Reply(delay_s=30)
 
     links = "<a href=/slow>s</a><a href=/flaky>f</a><a href=/no>n</a><a href=http://off.example/>"
-    routes = {"/": Reply(body=links.encode()), "/slow": slowly, "/flaky": slowly}
+    routes: dict[str, Route] = {"/": Reply(body=links.encode()), "/slow": slowly, "/flaky": slowly}
     with Origin(routes) as origin:
         patient = {"ROBOTSTXT_OBEY": "False", "FRONTIER_RETRY_DELAY": "60"}
         ships.start(patient, seeds=origin.url("/"), delay=0, per_host=2, deny="/no", pages=100)
@@ -491,6 +496,7 @@ def test_doctor_says_what_is_wrong_and_what_to_do(
         assert code == 1
         assert found["settings"][0] == "fail" and "SEEN_CAPACITY=0" in found["settings"][1]
         assert found["file limit"][0] == "fail" and "ulimit -n" in found["file limit"][1]
+        ships.output.rmdir()
         ships.output.touch()
         code, found = doctor(ships)
         assert (code, found["output"][0]) == (1, "fail")

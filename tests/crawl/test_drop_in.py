@@ -83,7 +83,6 @@ class Shop:
 
     def __init__(self, ships: Fleet) -> None:
         self.ships = ships
-        self.workers: list[Worker] = []
 
     def crawl(self, settings: dict[str, Any] | None = None, spider: str = "shop") -> Worker:
         number = len(self.ships.workers)
@@ -103,6 +102,11 @@ class Shop:
 
     def status(self) -> dict[str, Any]:
         return self.ships.status("shop")
+
+    def stop(self) -> list[str]:
+        """Stop all workers, from the folder of another project; returns why they closed."""
+        Fleet(self.ships.folder, self.ships.redis_url).command("stop", "shop")
+        return self.ships.wait(40)
 
 
 def add_spider(folder: Path, name: str, text: str) -> None:
@@ -227,18 +231,20 @@ def fan(count: int) -> dict[str, Route]:
 def test_two_workers_fetch_each_request_once(shop: Shop, redis_server: RedisServer) -> None:
     add_spider(shop.ships.project, "shop", FAN)
     with Origin(fan(200)) as origin:
-        workers = [shop.crawl({**STOP_WHEN_IDLE, "CONCURRENT_REQUESTS": 4}) for _ in range(2)]
-        wait_for(lambda: len(shop.status()["workers"]) == 2, "two workers", 20)
+        for _ in range(2):
+            shop.crawl({"CONCURRENT_REQUESTS": 4})
+        wait_for(lambda: len(shop.status()["workers"]) == 2, "two workers", 40)
         for path in ("/", "/again"):
             redis_server.cli("lpush", "shop:start_urls", origin.url(path))
-        assert [worker.wait(40) for worker in workers] == ["finished"] * 2
+        # The seed is unfiltered, so that the link which the items have to it is one more.
+        wait_for(lambda: shop.status()["done"] == 203, "every page", 40)
+        assert shop.stop() == ["stopped"] * 2
         fetched = fetch_counts(origin.requests())
-    # The seed is unfiltered, so that the link which the items have to it is one more.
     assert fetched.pop(origin.url("/")) == 2
     assert fetched == {origin.url(path): 1 for path in fan(200) if path != "/"}
     assert len(shop.items()) == 200
     assert all(json.loads(part.read_text()) for part in shop.ships.project.glob("out-*.json"))
-    assert_settled(shop.status())
+    assert_settled(shop.status(), "stopped")
 
 
 def test_better_priorities_are_fetched_first(shop: Shop, redis_server: RedisServer) -> None:
@@ -297,11 +303,11 @@ def test_a_spider_waits_for_more_seeds_until_it_is_told_to_stop(
 ) -> None:
     with Origin({}) as origin:
         worker = shop.crawl()
-        for path in ("/1", "/2"):
-            redis_server.cli("lpush", "shop:start_urls", origin.url(path))
-            wait_for(lambda p=path: origin.url(p) in fetch_counts(origin.requests()), path, 20)
-            wait_for(lambda: not shop.status()["leased"], "it is settled")
-            assert worker.is_running
+        redis_server.cli("lpush", "shop:start_urls", origin.url("/1"))
+        wait_for(lambda: shop.status()["dead"] == 1, "the first is settled", 20)
+        redis_server.cli("lpush", "shop:start_urls", origin.url("/2"))
+        wait_for(lambda: shop.status()["dead"] == 2, "the second is settled", 20)
+        assert worker.is_running
         assert shop.status()["state"] == "running"
         worker.process.terminate()
         assert worker.wait(20) == "shutdown"
@@ -312,11 +318,13 @@ def test_the_same_seed_is_fetched_as_often_as_it_is_pushed(
 ) -> None:
     # scrapy-redis's spiders ask for their seeds unfiltered: pushing one again refreshes it.
     with Origin({}) as origin:
-        workers = [shop.crawl(STOP_WHEN_IDLE) for _ in range(2)]
-        wait_for(lambda: len(shop.status()["workers"]) == 2, "two workers", 20)
+        for _ in range(2):
+            shop.crawl()
+        wait_for(lambda: len(shop.status()["workers"]) == 2, "two workers", 40)
         seeds = [origin.url("/1")] * 3 + [origin.url("/2")]
         redis_server.cli("rpush", "shop:start_urls", *seeds)
-        assert [worker.wait(30) for worker in workers] == ["finished"] * 2
+        wait_for(lambda: shop.status()["dead"] == 4, "every page", 40)
+        assert shop.stop() == ["stopped"] * 2
         assert fetch_counts(origin.requests()) == {origin.url("/1"): 3, origin.url("/2"): 1}
 
 
@@ -357,9 +365,9 @@ def test_no_start_and_no_exit_of_a_worker_wipes_what_is_shared(
     with Origin(fan(40)) as origin:
         redis_server.cli("lpush", "shop:start_urls", origin.url("/"))
         first = shop.crawl({**slow, "SCHEDULER_PERSIST": "False"})
-        wait_for(lambda: shop.status()["done"] > 3, "some pages", 20)
+        wait_for(lambda: shop.status()["done"] > 3, "some pages", 40)
         second = shop.crawl({**slow, "SCHEDULER_FLUSH_ON_START": "True"})
-        wait_for(lambda: len(shop.status()["workers"]) == 2, "two workers", 20)
+        wait_for(lambda: len(shop.status()["workers"]) == 2, "two workers", 40)
         first.process.terminate()
         assert first.wait(20) == "shutdown"
         assert second.wait(30) == "finished"

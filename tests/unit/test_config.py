@@ -39,7 +39,7 @@ BAD: dict[str, tuple[list[Any], str]] = {
     "CRAWL_FEED_ROTATE_MINUTES": (["0", "old"], "give minutes, more than 0"),
     "POLITENESS_DELAY": (NOT_SECONDS, SECONDS),
     "POLITENESS_PER_HOST": (NOT_COUNTS, WHOLE),
-    "CRAWL_ALLOW_ADDRESSES": ([5, [5]], "give words, separated by commas"),
+    "CRAWL_ALLOW_ADDRESSES": (["10.0.0.0/99", "home", 5], "give networks such as"),
     "CRAWL_CONTENT_TYPES": ([5, [5]], "give words, separated by commas"),
     "CRAWL_DNS_TTL": (NOT_SECONDS, SECONDS),
     "POLITENESS_SLOWNESS": (["-1", "slow", math.nan], "give a"),

@@ -1,5 +1,5 @@
 #!lua
--- Queues dead letters again, as if they had never been tried. One that cannot be read stays
+-- Queues dead letters again, as if neither they nor their hosts had failed. One that cannot be read stays
 -- where it is. Refused as a whole when Redis is out of memory.
 --
 -- ARGV  2 msgpack list of tokens
@@ -16,6 +16,7 @@ for _, token in ipairs(cmsgpack.unpack(ARGV[2])) do
   local reason = name and cmsgpack.unpack(packed)[4]
   if type(reason) == 'string' then
     enqueue(name, level, '\0' .. entry:sub(2), false)
+    load_host(name).failures, load_host(name).hold = nil, nil
     redis.call('HDEL', DEAD, token)
     count('dead', -1)
     count('dead:' .. reason, -1)
