@@ -20,6 +20,7 @@ from crawlproj import connection
 from crawlproj.config import Config, arguments, refuse_unknown_arguments
 from crawlproj.errors import ConfigError, CrawlError
 from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.scoring import strategy
 from crawlproj.intake import read_seeds
 from crawlproj.urls import UrlError, normalise
 
@@ -152,7 +153,9 @@ def check_start(settings: Any, names: Iterable[str], args: list[str], given: dic
         for name, setting in arguments().items():
             if name in given:
                 own.set(setting, given[name], priority="cmdline")
-    _check_seeds(Config.from_settings(own, given).seeds)
+    config = Config.from_settings(own, given)
+    _check_seeds(config.seeds)
+    strategy(config.strategy, config.weights)
     resolved = connection.resolve(settings)
     if resolved.notice:
         print(resolved.notice, file=sys.stderr)

@@ -155,6 +155,15 @@ class Config:
     strategy: str = _option(
         "CRAWL_STRATEGY", "weighted", _STRATEGY, "how links are ranked", "strategy"
     )
+    weights: Mapping[str, Any] | None = _option(
+        "CRAWL_WEIGHTS", None, _TABLE, "weights of the strategy that differ from its own"
+    )
+    nofollow: bool = _option(
+        "CRAWL_NOFOLLOW", True, _BOOL, "leave links alone that a page marks as nofollow"
+    )
+    traps: bool = _option(
+        "CRAWL_TRAPS", True, _BOOL, "leave URLs alone that look made up by a site without end"
+    )
     stay: bool = _option("CRAWL_STAY", False, _BOOL, "wait for more seeds when finished", "stay")
     output: str = _option("CRAWL_OUTPUT", "output", _TEXT, "folder of the crawl's files")
     reports: bool = _option(

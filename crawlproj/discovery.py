@@ -6,14 +6,14 @@ filter, ranked, and collected for the next push. What is not followed is counted
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from crawlproj.frontier.scoring import Candidate, Strategy, level
 from crawlproj.frontier.shard import Kind, Push
 from crawlproj.records import encode_link
-from crawlproj.urls import Url, UrlError, normalise, registrable_domain
+from crawlproj.urls import Url, UrlError, normalise
 
 if TYPE_CHECKING:
     from crawlproj.rules import Rules
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 Passed = Sequence[str]
 """The URLs by which redirects have led to one, so that a circle is recognised."""
+
+
+REMEMBERED_HOSTS = 50_000
 
 
 class Discovery:
@@ -38,7 +41,7 @@ class Discovery:
         self._rules = rules
         self._strategy = strategy
         self._introduce = introduce
-        self._domain_pages: Counter[str] = Counter()
+        self._host_pages: OrderedDict[str, int] = OrderedDict()
         self._memo = worker.memo
 
     @property
@@ -46,9 +49,14 @@ class Discovery:
         """Who fetches, as the rows of the feeds say it."""
         return self._worker.frontier.worker
 
+    def count_page(self, host: str, pages: int) -> None:
+        """So many pages of a host have been fetched by all workers together."""
+        self._host_pages[host] = pages
+        if len(self._host_pages) > REMEMBERED_HOSTS:
+            self._host_pages.popitem(last=False)
+
     def follow(self, hrefs: Iterable[str], base: Url, depth: int, referer: str) -> int:
         """Offer a page's links to the frontier; returns how many could be used."""
-        self._domain_pages[registrable_domain(base.host)] += 1
         usable = repeated = 0
         for href in hrefs:
             name = _absolute(href, base.host)
@@ -88,7 +96,7 @@ class Discovery:
         return False
 
     def _push(self, kind: Kind, url: Url, depth: int, referer: str, passed: Passed) -> None:
-        pages = self._domain_pages[registrable_domain(url.host)]
+        pages = self._host_pages.get(url.host, 0)
         priority = self._strategy(Candidate(url, depth, pages))
         self._introduce(url.host)
         entry = encode_link(url.path, depth, referer, passed)

@@ -18,6 +18,7 @@ from scrapy_redis.spiders import RedisMixin
 from crawlproj import keys
 from crawlproj.config import Config
 from crawlproj.frontier.frontier import UNLIMITED, Frontier, Limits
+from crawlproj.frontier.scoring import Novelty, strategy
 from crawlproj.intake import LIST, SET, SORTED_SET, SeedList
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-PLANNED = ("scope", "allow", "deny", "depth", "strategy", "stay")
+PLANNED = ("scope", "allow", "deny", "depth", "strategy", "weights", "stay")
 """What belongs to the crawl and not to a worker, beside its limits."""
 
 _GREETINGS = {
@@ -50,6 +51,7 @@ def name_worker(settings: BaseSettings) -> None:
 
 def limits_of(config: Config) -> Limits:
     """What this worker would begin a crawl with."""
+    ranking = strategy(config.strategy, config.weights)
     return Limits(
         per_host=config.per_host or 1,
         delay_ms=round((config.delay_s or 0) * 1000),
@@ -58,6 +60,7 @@ def limits_of(config: Config) -> Limits:
         lasts_ms=round((config.minutes or 0) * 60_000),
         max_attempts=config.max_attempts,
         give_up=config.give_up,
+        novelty=str(ranking) if isinstance(ranking, Novelty) else "",
         shards=config.shards,
         seen_capacity=config.seen_capacity,
         seen_error_rate=config.seen_error_rate,

@@ -108,6 +108,11 @@ def leased_prefix(crawl: str, shard: int) -> str:
     return f"{tag(crawl, shard)}:leased:"
 
 
+def found(crawl: str, shard: int) -> str:
+    """Hash: how often each queued link was found, where the strategy counts it."""
+    return f"{tag(crawl, shard)}:found"
+
+
 def robots(crawl: str, shard: int, host: str) -> str:
     """String that expires: what a host's robots.txt says."""
     return f"{tag(crawl, shard)}:robots:{host}"
@@ -115,7 +120,7 @@ def robots(crawl: str, shard: int, host: str) -> str:
 
 _VECTOR = (
     *(meta, counts, hosts, ready, waiting, delayed, workers, about, dead, seeds, audit, scope),
-    *(layers, seen_prefix, queue_prefix, leased_prefix),
+    *(layers, seen_prefix, queue_prefix, leased_prefix, found),
 )
 
 

@@ -46,6 +46,7 @@ class Held:
     started_at: float = field(default_factory=time.monotonic)
     downloaded_at: float | None = None
     status: int = 0
+    last_status: int = 0
     size: int = 0
     error: Exception | None = None
     callback_error: str = ""
@@ -70,8 +71,8 @@ class Held:
     @property
     def kind(self) -> str:
         """Whether trying again later might help."""
-        if self.status:
-            passing = self.status in TRANSIENT_STATUSES and not self.callback_error
+        if status := self.status or self.last_status:
+            passing = status in TRANSIENT_STATUSES and not self.callback_error
         else:
             passing = self.error is not None and may_pass(self.error)
         return TRANSIENT if passing else PERMANENT
@@ -128,12 +129,13 @@ def failure_reason(held: Held) -> str:
         return "bad_record"
     if held.callback_error:
         return f"callback_{held.callback_error}"
-    if held.status >= 400:
-        return f"http_{held.status}"
+    status = held.status or held.last_status
+    if status >= 400:
+        return f"http_{status}"
     if held.error is not None and not isinstance(held.error, IgnoreRequest):
         name = type(held.error).__name__
         return _FAILURES.get(name, name)
-    return ""
+    return "attempts" if held.retry_entry is not None else ""
 
 
 def ignored_reason(error: Exception | None) -> str:

@@ -45,8 +45,12 @@ UNREACHABLE_S = 600
 
 RECHECK_S = 3600
 REMEMBERED = 20_000
-PATIENT_LOOKS = 5
-"""Times a page is put off before somebody is asked to fetch the robots.txt again."""
+
+ASKED = b""
+"""Kept where a host's rules will be, while somebody is on the way to fetch them."""
+
+ASKED_S = 60
+"""How long others trust in that, before one of them asks again."""
 
 
 class Known(NamedTuple):
@@ -73,7 +77,7 @@ class Permission:
         self._max_attempts = max_attempts
         self._known: OrderedDict[str, Known] = OrderedDict()
         self._introduced: OrderedDict[str, None] = OrderedDict()
-        self._unheard: Counter[str] = Counter()
+        self._put_off: Counter[str] = Counter()
 
     # For those who find and fetch pages
 
@@ -86,19 +90,25 @@ class Permission:
 
     async def learn(self, hosts: Iterable[str]) -> None:
         """Hear what other workers have found about these hosts."""
-        now = time.monotonic()
-        for host in set(hosts):
-            known = self._known.get(host)
-            if known is None or known.until < now:
-                await self._learn(host)
+        unknown = [host for host in dict.fromkeys(hosts) if self._knowledge(host) is None]
+        if not unknown:
+            return
+        pipeline = self._frontier.client.pipeline(transaction=False)
+        for host in unknown:
+            pipeline.set(self._key(host), ASKED, nx=True, get=True, ex=ASKED_S)
+            pipeline.ttl(self._key(host))
+        replies = await pipeline.execute()
+        for host, packed, ttl_s in zip(unknown, replies[::2], replies[1::2], strict=True):
+            if packed:
+                await self._remember(host, packed, max(1, ttl_s))
+            elif packed is None and self._put_off[host]:
+                self._ask(host, Kind.UNFILTERED)
 
     def refusal(self, host: str, url: str) -> str | None:
         """Why a page must not be fetched: its reason, '' if that is not known yet, else None."""
-        known = self._known.get(host)
-        if known is None or known.until < time.monotonic():
-            self._unheard[host] += 1
-            if self._unheard[host] % PATIENT_LOOKS == 0:
-                self._ask(host, Kind.UNFILTERED)
+        known = self._knowledge(host)
+        if known is None:
+            self._put_off[host] += 1
             return ""
         if known.rules is None:
             return "robots_unreachable"
@@ -108,6 +118,16 @@ class Permission:
         """The host's Crawl-delay."""
         known = self._known.get(host)
         return known.rules.delay_s if known and known.rules else None
+
+    def delay_in_s(self, response: Response) -> float | None:
+        """The Crawl-delay in a robots.txt that has just come."""
+        if robots.judge(response.status) is not robots.Verdict.RULES:
+            return None
+        return robots.parse(response.body, self._user_agent).delay_s
+
+    def _knowledge(self, host: str) -> Known | None:
+        known = self._known.get(host)
+        return known if known and known.until >= time.monotonic() else None
 
     # The fetching of a robots.txt
 
@@ -138,9 +158,11 @@ class Permission:
 
     def _followed(self, response: Response, request: Request) -> bool:
         """Queue where a robots.txt has moved to, at the host it has moved to."""
-        location = (response.headers.get("Location") or b"").decode("latin-1")
+        location = response.headers.get("Location")
+        if not location:
+            return False
         try:
-            target = normalise(location, normalise(response.url))
+            target = normalise(location.decode("latin-1"), normalise(response.url))
         except UrlError:
             return False
         meta = {ROBOTS_TXT: request.meta[ROBOTS_TXT], "hops": request.meta.get("hops", 0) + 1}
@@ -150,15 +172,14 @@ class Permission:
 
     async def _unreachable(self, request: Request, held: Held) -> None:
         """Try again later, and after the last time leave the host alone for a while."""
+        host = request.meta[ROBOTS_TXT]
         if held.attempts < self._max_attempts:
             held.retry_entry = held.lease.entry
+            await self._frontier.client.set(self._key(host), ASKED, ex=ASKED_S)
             return
         held.filtered = REASON
-        await self._store(
-            request.meta[ROBOTS_TXT],
-            robots.pack(held.status, robots.Verdict.DENY_ALL),
-            UNREACHABLE_S,
-        )
+        denial = robots.pack(held.status, robots.Verdict.DENY_ALL)
+        await self._store(host, denial, UNREACHABLE_S)
 
     def _ask(self, host: str, kind: Kind) -> None:
         entry = encode_rest("/robots.txt", {"meta": {ROBOTS_TXT: host}})
@@ -168,25 +189,20 @@ class Permission:
 
     async def _store(self, host: str, packed: bytes, seconds: int) -> None:
         await self._frontier.client.set(self._key(host), packed, ex=seconds)
-        self._remember(host, packed, seconds)
+        await self._remember(host, packed, seconds)
 
-    async def _learn(self, host: str) -> None:
-        packed = await self._frontier.client.get(self._key(host))
-        if packed is not None:
-            ttl_s = await self._frontier.client.ttl(self._key(host))
-            self._remember(host, packed, max(1, ttl_s))
-
-    def _remember(self, host: str, packed: bytes, seconds: int) -> None:
+    async def _remember(self, host: str, packed: bytes, seconds: int) -> None:
         stored = robots.unpack(packed)
         if stored is None:
             logger.warning(
                 "What is kept of %s/robots.txt cannot be read; it is fetched again", host
             )
+            await self._frontier.client.delete(self._key(host))
             return
         denies = stored.verdict is robots.Verdict.DENY_ALL
         rules = None if denies else stored.rules(self._user_agent)
         self._known[host] = Known(rules, time.monotonic() + min(seconds, RECHECK_S))
-        self._unheard.pop(host, None)
+        self._put_off.pop(host, None)
         _bound(self._known)
 
     def _key(self, host: str) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 
-from crawlproj.urls import Url, registrable_domain
+from crawlproj.urls import Url, looks_like_trap, registrable_domain
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,7 @@ class Rules:
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     depth: int | None = None
+    traps: bool = False
     _allow: tuple[re.Pattern[str], ...] = field(init=False, repr=False)
     _deny: tuple[re.Pattern[str], ...] = field(init=False, repr=False)
 
@@ -30,6 +31,8 @@ class Rules:
             return "depth"
         if self.scope != "any" and self.scope_name(url) not in in_scope:
             return "offsite"
+        if self.traps and (trap := looks_like_trap(url.path)):
+            return trap
         if self._deny and _matches(self._deny, url):
             return "denied"
         if self._allow and not _matches(self._allow, url):

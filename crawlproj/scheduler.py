@@ -26,7 +26,7 @@ from crawlproj.ending import Ending
 from crawlproj.engine import EngineWatch
 from crawlproj.errors import CrawlError
 from crawlproj.frontier.frontier import Frontier
-from crawlproj.frontier.scoring import STRATEGIES, level
+from crawlproj.frontier.scoring import Novelty, level, strategy
 from crawlproj.frontier.shard import Kind, Lease, Push, Settlement, State
 from crawlproj.intake import Intake, parse_seed
 from crawlproj.notes import Notes
@@ -131,7 +131,8 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
     def _build(self) -> None:
         """Put the worker's parts together, by the crawl's plan."""
         config, spider, limits = self.config, self.spider, self.frontier.limits
-        self._rules = Rules(config.scope, config.allow, config.deny, config.depth)
+        self._rules = Rules(config.scope, config.allow, config.deny, config.depth, config.traps)
+        ranking = strategy(config.strategy, config.weights)
         self._patience = Patience(
             limits.delay_ms, int(config.retry_delay_s * 1000), limits.max_attempts
         )
@@ -141,12 +142,11 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
             self._hooks(),
             prefetch=self._crawler.settings.getint("CONCURRENT_REQUESTS"),
             lease_timeout_s=config.lease_timeout_s,
+            tells_all=isinstance(ranking, Novelty),
         )
         self.notes = Notes(self.worker.end)
         self.permission = self._permission() if config.robots else None
-        self.discovery = Discovery(
-            self.worker, self._rules, STRATEGIES[config.strategy], self._introduce
-        )
+        self.discovery = Discovery(self.worker, self._rules, ranking, self._introduce)
         self.df = SeenFilter.from_spider(spider)
         self.df.attach(self.worker)
         seeds = joining.seed_list(self.frontier.client, self._crawler.settings, spider)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
 
 from crawlproj import keys, summary
 from crawlproj.frontier.frontier import UNSETTLED, Frontier
+from crawlproj.frontier.wire import unpack
 from crawlproj.items import utc_timestamp
 
+SHOWN_HOSTS = 5
+MOST_HOSTS = 20_000
 LEDGER = ("discovered", *UNSETTLED, "done", "dead")
 _FILTERED, _DEAD, _STATUS = "filtered:", "dead:", "status:"
 
@@ -34,6 +38,7 @@ async def read(frontier: Frontier) -> dict[str, Any]:
         "balance": ledger["discovered"] - settled,
         "hosts": await _host_count(frontier),
         "workers": await _workers(frontier),
+        "crew": meta.get("crew", "").split(),
         "seen": await _seen(frontier, counts),
         "reclaimed": counts.get("reclaimed", 0),
         "late": counts.get("late", 0),
@@ -46,6 +51,36 @@ async def read(frontier: Frontier) -> dict[str, Any]:
     }
 
 
+async def notable_hosts(frontier: Frontier) -> dict[str, list[dict[str, Any]]]:
+    """The busiest hosts by pages, and the slowest: those that fail or are left alone. Of a
+    crawl with very many hosts, as far as a look at some thousands shows."""
+    hosts = [host async for host in _some_hosts(frontier)]
+    troubled = [host for host in hosts if host["failures"] or host["held"]]
+    return {
+        "busiest": sorted(hosts, key=lambda host: -host["pages"])[:SHOWN_HOSTS],
+        "slowest": sorted(troubled, key=lambda host: -host["failures"])[:SHOWN_HOSTS],
+    }
+
+
+async def _some_hosts(frontier: Frontier) -> AsyncIterator[dict[str, Any]]:
+    looked_at = 0
+    for shard in frontier.shards:
+        key = keys.hosts(frontier.crawl, shard.number)
+        async for name, packed in frontier.client.hscan_iter(key, count=1000):
+            looked_at += 1
+            if looked_at > MOST_HOSTS:
+                return
+            with suppress(Exception):  # a damaged record is the scripts' to mend
+                host = unpack(packed)
+                yield {
+                    "host": name.decode(),
+                    "pages": host[b"pages"],
+                    "out": host[b"out"],
+                    "failures": host.get(b"failures") or 0,
+                    "held": b"hold" in host,
+                }
+
+
 def sum_up(status: dict[str, Any]) -> dict[str, Any]:
     """The summary of a crawl that stands so."""
     return summary.build(
@@ -54,7 +89,7 @@ def sum_up(status: dict[str, Any]) -> dict[str, Any]:
         finished_at=status["finished_at"] or utc_timestamp(),
         bytes_fetched=status["bytes"],
         statuses=status["statuses"],
-        workers=[worker["name"] for worker in status["workers"]],
+        workers=status["crew"],
         reasons=status["reasons"],
     )
 
@@ -70,6 +105,7 @@ def _nothing(crawl: str) -> dict[str, Any]:
         "balance": 0,
         "hosts": 0,
         "workers": [],
+        "crew": [],
         "seen": {"capacity": 0, "items": 0, "expected_fp": 0.0, "measured_fp": None},
     }
 

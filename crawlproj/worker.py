@@ -88,12 +88,19 @@ class Worker:
     """Buffers and loops; `take`, `push` and `end` never wait."""
 
     def __init__(
-        self, frontier: Frontier, hooks: Hooks, *, prefetch: int, lease_timeout_s: float
+        self,
+        frontier: Frontier,
+        hooks: Hooks,
+        *,
+        prefetch: int,
+        lease_timeout_s: float,
+        tells_all: bool = False,
     ) -> None:
         self.frontier = frontier
         self.hooks = hooks
         self.prefetch = prefetch
         self.lease_timeout_s = lease_timeout_s
+        self._tells_all = tells_all
         self.state: State = "running"
         self.scope: set[str] = set()
         self.held = 0
@@ -136,8 +143,9 @@ class Worker:
         return time.monotonic() - self._renewed_at < self.lease_timeout_s
 
     def seen(self, host: str, key: str) -> bool:
-        """True if the key is known to have been taken in; counted as a duplicate."""
-        if not self.frontier.seen(host, key):
+        """True if the key is known to have been taken in; counted as a duplicate. Never, where
+        the frontier is to hear of every link."""
+        if self._tells_all or not self.frontier.seen(host, key):
             return False
         self._seen_locally += 1
         return True
@@ -148,7 +156,7 @@ class Worker:
 
     def push(self, item: Push) -> None:
         """Collect a URL for the frontier, once."""
-        if item.kind == Kind.LINK:
+        if item.kind == Kind.LINK and not self._tells_all:
             if item.key in self._pending:
                 self._seen_locally += 1
                 return

@@ -29,6 +29,7 @@ CONCURRENT_REQUESTS_PER_DOMAIN = 1000
 DOWNLOADER_MIDDLEWARES = {
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
     "crawlproj.middlewares.content.ContentMiddleware": 390,
+    "crawlproj.middlewares.priority.PriorityMiddleware": 400,
     # Nearer to the server than retries, which hide what they repeat.
     "crawlproj.middlewares.politeness.PolitenessMiddleware": 580,
 }

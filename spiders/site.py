@@ -17,7 +17,8 @@ from crawlproj.intake import parse_seed, read_seeds
 from crawlproj.items import PageItem, utc_timestamp
 from crawlproj.joining import name_worker
 from crawlproj.middlewares.content import body_size
-from crawlproj.urls import Url, UrlError, normalise
+from crawlproj.robots import directives
+from crawlproj.urls import UrlError, normalise
 
 if TYPE_CHECKING:
     from typing import Self
@@ -65,8 +66,11 @@ class SiteSpider(scrapy.Spider):
         if response.status in REDIRECTS:
             yield self._page(response, redirect_to=self._redirect(response))
         elif isinstance(response, TextResponse) and _is_html(response):
-            page = links.extract(response.body, response.encoding)
-            found = self._follow(response, page)
+            heeds = self.settings.getbool("CRAWL_NOFOLLOW", True)
+            page = links.extract(response.body, response.encoding, skip_nofollow=heeds)
+            found = (
+                0 if heeds and self._is_nofollow(response, page) else self._follow(response, page)
+            )
             yield self._page(response, title=page.title, links=found)
         else:
             yield self._page(response)
@@ -76,11 +80,13 @@ class SiteSpider(scrapy.Spider):
         return discovery
 
     def _follow(self, response: Response, page: links.Page) -> int:
-        base = normalise(response.url)
-        if page.base:
-            base = _based(page.base, base)
+        base = links.base_of(page, normalise(response.url))
         depth = response.meta["depth"] + 1
         return self._discovery().follow(page.links, base, depth, response.url)
+
+    def _is_nofollow(self, response: Response, page: links.Page) -> bool:
+        tags = response.headers.getlist("X-Robots-Tag")
+        return page.nofollow or "nofollow" in directives(tags, self.settings["USER_AGENT"])
 
     def _redirect(self, response: Response) -> str:
         location = (response.headers.get("Location") or b"").decode("latin-1")
@@ -116,10 +122,3 @@ class SiteSpider(scrapy.Spider):
 def _is_html(response: Response) -> bool:
     content_type = (response.headers.get("Content-Type") or b"").lower()
     return not content_type or b"html" in content_type
-
-
-def _based(href: str, page: Url) -> Url:
-    try:
-        return normalise(href, page)
-    except UrlError:
-        return page

@@ -27,6 +27,7 @@ class Command(FrontierCommand):
             now = await status.read(frontier)
             if opts.watch and sys.stdout.isatty():
                 print("\033[2J\033[H", end="")
+            now |= await status.notable_hosts(frontier)
             show(opts, now, as_text(now))
             if not opts.watch or now["state"] in ("finished", "stopped"):
                 return 0
@@ -52,9 +53,17 @@ def as_text(now: dict[str, Any]) -> str:
     lines.append(f"  {'balance':<12}{now['balance']:>12,}")
     lines += ["", f"  {'duplicates':<12}{now['duplicates']:>12,}  links to URLs known already"]
     lines.append(f"  {'hosts':<12}{now['hosts']:>12,}")
+    lines += [f"    {_host(host)}" for host in (*now["busiest"], *now["slowest"])]
     lines += ["", _seen(now["seen"]), "", f"  workers: {len(now['workers'])}"]
     lines += [f"    {_worker(worker)}" for worker in now["workers"]]
     return "\n".join(lines)
+
+
+def _host(host: dict[str, Any]) -> str:
+    text = f"{host['host']}  {host['pages']:,} pages"
+    if host["failures"]:
+        text += f", failed {host['failures']} times in a row"
+    return f"{text}, left alone for now" if host["held"] else text
 
 
 def _worker(worker: dict[str, Any]) -> str:

@@ -34,6 +34,7 @@ class Limits:
     lasts_ms: int = 0
     max_attempts: int = 4
     give_up: int = 0
+    novelty: str = ""
     shards: int = 1
     seen_capacity: int = 10_000_000
     seen_error_rate: float = 0.001
@@ -48,6 +49,7 @@ class Limits:
             "max_attempts": self.max_attempts,
             "give_up": self.give_up,
             "plan": plan,
+            **({"novelty": self.novelty} if self.novelty else {}),
         }
 
     def _share(self, shard: int) -> int:

@@ -1,14 +1,19 @@
 """Priority strategies: from what is known of a link to its priority. Pure.
 
-A strategy is a function of one `Candidate`; a setting names it. Priorities become whole levels
-from -1000 to 1000, and equal ones are served first come, first served.
+A strategy is a function of one `Candidate`; a setting names it, another changes its weights.
+Priorities become whole levels from -1000 to 1000, and equal ones are served first come, first
+served. What `novelty` says of a host as a whole is not a link's: the frontier adds it when it
+decides which host is next.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from dataclasses import astuple, dataclass, fields
+from importlib import import_module
+from typing import Any, NamedTuple
 
+from crawlproj.errors import ConfigError
 from crawlproj.urls import Url, is_media
 
 LOWEST, HIGHEST = -1000, 1000
@@ -30,21 +35,83 @@ def level(priority: float) -> int:
     return max(LOWEST, min(HIGHEST, round(priority)))
 
 
-def breadth(_: Candidate) -> float:
+@dataclass(frozen=True)
+class Breadth:
     """First come, first served."""
-    return 0
+
+    def __call__(self, _: Candidate) -> float:
+        return 0
 
 
-def weighted(candidate: Candidate) -> float:
-    """100 less 10 a link away from the seed, 20 for media, 10 for a long query, 5 for a long
-    URL, plus 5 for a domain with few pages so far; from 0 to 100."""
-    path, _, query = candidate.url.path.partition("?")
-    score = 100 - 10 * candidate.depth
-    score -= 20 * is_media(path)
-    score -= 10 * (len(query) > 50)
-    score -= 5 * (len(candidate.url.host) + len(candidate.url.path) > 100)
-    score += 5 * (candidate.domain_pages < 10)
-    return max(0, min(100, score))
+@dataclass(frozen=True)
+class Weighted:
+    """`start` less so much for each link away from the seed, for media, for a query of more than
+    50 characters, for a URL of more than 100, and more for a host with fewer than 10 pages so
+    far; from 0 to 100."""
+
+    start: float = 100
+    depth: float = 10
+    media: float = 20
+    long_query: float = 10
+    long_url: float = 5
+    new_host: float = 5
+
+    def __call__(self, candidate: Candidate) -> float:
+        path, _, query = candidate.url.path.partition("?")
+        score = self.start - self.depth * candidate.depth
+        score -= self.media * is_media(path)
+        score -= self.long_query * (len(query) > 50)
+        score -= self.long_url * (len(candidate.url.host) + len(candidate.url.path) > 100)
+        score += self.new_host * (candidate.domain_pages < 10)
+        return max(0, min(100, score))
 
 
-STRATEGIES: dict[str, Strategy] = {"breadth": breadth, "weighted": weighted}
+@dataclass(frozen=True)
+class Novelty:
+    """max(0, start - per_page · pages fetched of the host) + per_link · times the URL was found
+    + per_mention · times its host was. A link that is found again rises while it is queued."""
+
+    start: float = 10
+    per_page: float = 0.1
+    per_link: float = 1
+    per_mention: float = 0.01
+
+    def __call__(self, _: Candidate) -> float:
+        return self.per_link
+
+    def __str__(self) -> str:
+        """The weights, as the frontier's scripts read them."""
+        return " ".join(str(weight) for weight in astuple(self))
+
+
+breadth, weighted, novelty = Breadth(), Weighted(), Novelty()
+STRATEGIES: dict[str, Strategy] = {"breadth": breadth, "weighted": weighted, "novelty": novelty}
+
+
+def strategy(name: str, weights: Mapping[str, Any] | None = None) -> Strategy:
+    """The strategy of that name, or the function at that dotted path."""
+    if name not in STRATEGIES:
+        return _imported(name)
+    kind: Any = type(STRATEGIES[name])
+    known = [field.name for field in fields(kind)]
+    for weight, value in (weights or {}).items():
+        if weight not in known or isinstance(value, bool) or not isinstance(value, int | float):
+            names = ", ".join(known) or "none"
+            raise ConfigError(
+                f"CRAWL_WEIGHTS: {weight}={value}: strategy {name} has these weights, each a "
+                f"number: {names}"
+            )
+    found: Strategy = kind(**(weights or {}))
+    return found
+
+
+def _imported(path: str) -> Strategy:
+    module, _, name = path.rpartition(".")
+    try:
+        function = getattr(import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigError(f"strategy={path}: cannot be imported: {error}") from None
+    if not callable(function):
+        raise ConfigError(f"strategy={path}: give the dotted path of a function")
+    found: Strategy = function
+    return found

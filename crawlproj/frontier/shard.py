@@ -65,6 +65,7 @@ class Lease(NamedTuple):
     level: int
     entry: bytes
     host_failures: int = 0
+    host_pages: int = 0
 
 
 @dataclass(slots=True)
@@ -196,8 +197,8 @@ class Shard:
         """Take up to so many URLs of hosts that are due."""
         state, next_ms, scope, packed = await self._call("lease", [worker, wanted])
         leases = [
-            Lease(self.number, token, host.decode(errors="replace"), level, entry, failures)
-            for token, host, level, entry, failures in unpack(packed)
+            Lease(self.number, token, host.decode(errors="replace"), level, entry, *rest)
+            for token, host, level, entry, *rest in unpack(packed)
         ]
         return Batch(state.decode(), next_ms, scope, leases)
 

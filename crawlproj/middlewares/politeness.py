@@ -18,6 +18,7 @@ from scrapy.exceptions import NotConfigured
 from crawlproj.config import Config
 from crawlproj.frontier import pacing
 from crawlproj.outcomes import TRANSIENT_STATUSES, Held, may_pass
+from crawlproj.permission import ROBOTS_TXT
 
 if TYPE_CHECKING:
     from typing import Self
@@ -58,7 +59,9 @@ class PolitenessMiddleware:
     def process_response(self, request: Request, response: Response) -> Response:
         if held := self._held(request):
             failed = response.status in TRANSIENT_STATUSES
-            self._note(held, FAILED if failed else ANSWERED)
+            held.last_status = response.status
+            came = response if request.meta.get(ROBOTS_TXT) == held.lease.host else None
+            self._note(held, FAILED if failed else ANSWERED, came)
             if failed:
                 asked = response.headers.get("Retry-After")
                 self._hold(held, response.status, asked)
@@ -75,21 +78,26 @@ class PolitenessMiddleware:
         scheduler = self._scheduler()
         return scheduler.notes.of(request) if scheduler is not None else None
 
-    def _note(self, held: Held, health: int) -> None:
-        scheduler = self._scheduler()
-        assert scheduler is not None
+    def _note(self, held: Held, health: int, robots_txt: Response | None = None) -> None:
         host = held.lease.host
         override = self._overrides.for_host(host)
         delay_s = self._delay_s if override.delay_s is None else override.delay_s
-        permission = scheduler.permission
         held.failed = health
         held.pause_ms = pacing.pause_ms(
             round(delay_s * 1000),
-            permission.delay_s(host) if permission is not None else None,
+            self._crawl_delay_s(host, robots_txt),
             (time.monotonic() - held.started_at) * 1000,
             factor=self._slowness if delay_s else 0,
             most_ms=self._longest_pause_ms,
         )
+
+    def _crawl_delay_s(self, host: str, robots_txt: Response | None) -> float | None:
+        """What the host's robots.txt asks for: already before the request after it."""
+        scheduler = self._scheduler()
+        permission = scheduler.permission if scheduler is not None else None
+        if permission is None:
+            return None
+        return permission.delay_in_s(robots_txt) if robots_txt else permission.delay_s(host)
 
     def _hold(self, held: Held, status: int, retry_after: bytes | None) -> None:
         held.hold_ms = pacing.hold_ms(

@@ -90,7 +90,7 @@ class Model:
             self.layers.append(0)
         return news
 
-    def lease(self, worker: str, wanted: int) -> tuple[State, list[tuple[int, Url, int]]]:
+    def lease(self, worker: str, wanted: int) -> tuple[State, list[tuple[int, Url, int, int]]]:
         if worker not in self.workers:
             raise Refused("WorkerDeclaredDead")
         if self.status != "running":
@@ -100,7 +100,7 @@ class Model:
         if self.limits.pages >= 0:
             wanted = min(wanted, self.limits.pages - self.counts["done"] - self.counts["leased"])
             status = "running" if wanted > 0 else "limit"
-        leases: list[tuple[int, Url, int]] = []
+        leases: list[tuple[int, Url, int, int]] = []
         while len(leases) < wanted and (line := self._ready()):
             leases.append(self._lease_first_of(line[0], worker))
         return status, leases
@@ -218,7 +218,7 @@ class Model:
                 self._touch(name)
         self._place_touched()
 
-    def _lease_first_of(self, name: str, worker: str) -> tuple[int, Url, int]:
+    def _lease_first_of(self, name: str, worker: str) -> tuple[int, Url, int, int]:
         host = self.hosts[name]
         level = host.levels[-1]
         url = Url(name, level, host.queues[level].pop(0))
@@ -229,7 +229,7 @@ class Model:
         self.leased.setdefault(worker, {})[self._tokens] = url
         self._count(queued=-1, leased=1)
         self._place(host)
-        return self._tokens, url, host.failures
+        return self._tokens, url, host.failures, host.pages
 
     def _settle(self, worker: str, how: Settlement) -> bool:
         url = self.leased.get(worker, {}).pop(how.token, None)

@@ -115,8 +115,8 @@ class FrontierMachine(RuleBasedStateMachine):
 
         def modelled() -> tuple[str, list[tuple[Any, ...]]]:
             state, leases = self.model.lease(name, wanted)
-            self.tokens += [token for token, _, _ in leases]
-            return state, [(token, *url, failures) for token, url, failures in leases]
+            self.tokens += [token for token, *_ in leases]
+            return state, [(token, *url, *host) for token, url, *host in leases]
 
         self._both(real, modelled)
 

@@ -93,7 +93,7 @@ def entry(path: str, attempts: int = 0) -> bytes:
 def shown(stored: bytes) -> str:
     if len(stored) < 2 or stored[1] != 1:
         return repr(stored)
-    return stored[2:].decode() + "'" * stored[0]
+    return stored[2:].decode(errors="replace") + "'" * stored[0]
 
 
 def paths(batch: Batch) -> list[str]:

@@ -20,14 +20,15 @@
 --  14 SEEN     prefix  + layer           -> bitmap, a Bloom filter
 --  15 QUEUE    prefix  + level:host      -> list of entries, first come first served
 --  16 LEASED   prefix  + worker          -> hash token -> msgpack {host, level, entry}
+--  17 FOUND    hash    key of a queued link -> msgpack {times found, level, entry}
 --
 -- ARGV[1] is the epoch in which the caller works; the rest is the operation's.
 local META, COUNTS, HOSTS, READY, WAITING, DELAYED, WORKERS, ABOUT, DEAD, SEEDS, AUDIT, SCOPE,
-      LAYERS, SEEN, QUEUE, LEASED = unpack(KEYS)
+      LAYERS, SEEN, QUEUE, LEASED, FOUND = unpack(KEYS)
 
 local CRAWL = redis.call('HMGET', META, 'epoch', 'state', 'per_host', 'pages_per_host',
                          'pages', 'deadline_ms', 'delay_ms', 'max_attempts', 'skew_ms',
-                         'give_up')
+                         'give_up', 'novelty')
 if not CRAWL[1] then return redis.error_reply('WIPED no crawl is open here') end
 if CRAWL[1] ~= ARGV[1] then return redis.error_reply('EPOCH another crawl has begun') end
 
@@ -35,6 +36,14 @@ local STATE = CRAWL[2]
 local PER_HOST, PAGES_PER_HOST = tonumber(CRAWL[3]), tonumber(CRAWL[4])
 local PAGES, DEADLINE_MS, DELAY_MS = tonumber(CRAWL[5]), tonumber(CRAWL[6]), tonumber(CRAWL[7])
 local MAX_ATTEMPTS, GIVE_UP = tonumber(CRAWL[8]), tonumber(CRAWL[10] or 0)
+
+-- Weights of the strategy that ranks hosts too: see Novelty in scoring.py.
+local NOVELTY
+if CRAWL[11] then
+  local start, per_page, per_link, per_mention = CRAWL[11]:match('(%S+) (%S+) (%S+) (%S+)')
+  NOVELTY = {start = tonumber(start), per_page = tonumber(per_page),
+             per_link = tonumber(per_link), per_mention = tonumber(per_mention)}
+end
 
 -- The only clock there is. skew_ms moves it for tests; nothing else sets it.
 local TIME = redis.call('TIME')

@@ -26,6 +26,22 @@ local function enqueue(name, level, entry, first)
   count('queued', 1)
 end
 
+-- The key under which a link was found, from its entry: host and path.
+local function forget_found(name, entry)
+  local ok, record = pcall(cmsgpack.unpack, entry:sub(3))
+  if ok and type(record) == 'table' and type(record[1]) == 'string' then
+    redis.call('HDEL', FOUND, name .. record[1])
+  end
+end
+
+local function drop_empty_level(name, level)
+  if redis.call('EXISTS', QUEUE .. level .. ':' .. name) == 1 then return end
+  local levels = load_host(name).levels
+  for i = #levels, 1, -1 do
+    if levels[i] == level then table.remove(levels, i) end
+  end
+end
+
 -- Up to `most` entries of the host's best level: their level, and a list.
 local function dequeue(name, most)
   local levels = load_host(name).levels
@@ -35,6 +51,9 @@ local function dequeue(name, most)
   local entries = redis.call('LPOP', key, most) or {}
   if #entries < most or redis.call('EXISTS', key) == 0 then table.remove(levels) end
   count('queued', -#entries)
+  if NOVELTY then
+    for _, entry in ipairs(entries) do forget_found(name, entry) end
+  end
   return level, entries
 end
 
@@ -42,6 +61,9 @@ local function drop_queue(name, host, reason)
   for _, level in ipairs(host.levels) do
     local key = QUEUE .. level .. ':' .. name
     local dropped = redis.call('LLEN', key)
+    if NOVELTY then
+      for _, entry in ipairs(redis.call('LRANGE', key, 0, -1)) do forget_found(name, entry) end
+    end
     redis.call('UNLINK', key)
     count('queued', -dropped)
     count('filtered:' .. reason, dropped)
@@ -60,7 +82,12 @@ end
 -- Best level first, then whoever has waited longest: a turn number in the low 35 bits.
 local function ready_score(host)
   local turn = redis.call('HINCRBY', META, 'turns', 1)
-  return (1000 - host.levels[#host.levels]) * 100 * 2 ^ 35 + turn
+  local priority = host.levels[#host.levels]
+  if NOVELTY then
+    priority = priority + math.max(0, NOVELTY.start - NOVELTY.per_page * host.pages)
+               + NOVELTY.per_mention * (host.mentions or 0)
+  end
+  return math.floor((1000 - math.min(priority, 2000)) * 100 + 0.5) * 2 ^ 35 + turn
 end
 
 local function move(name, host, where, score)
@@ -129,8 +156,13 @@ local function with_attempt(entry)
   return string.char(math.min(255, attempts_of(entry) + 1)) .. entry:sub(2)
 end
 
--- The token tells apart equal requests that wait at the same time.
+-- The token tells apart equal requests that wait at the same time. A host whose robots.txt
+-- is to be asked for again gets no other request before: its pages could only be put off.
 local function delay(token, name, level, entry, due)
+  if level == HIGHEST then
+    local host = load_host(name)
+    host.hold = math.max(host.hold or 0, due)
+  end
   redis.call('ZADD', DELAYED, due, cmsgpack.pack({name, level, entry, token}))
   count('delayed', 1)
 end

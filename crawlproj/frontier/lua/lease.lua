@@ -4,7 +4,8 @@
 --
 -- ARGV  2 worker, 3 URLs wanted
 -- Reply {state, ms until a host or retry falls due (-1: none), size of the scope,
---        msgpack list of {token, host, level, entry, failures of the host in a row}}
+--        msgpack list of {token, host, level, entry, failures of the host in a
+--        row, pages of the host}}
 --       state is the crawl's, or 'limit' when its page budget is used up
 -- Error UNKNOWN: the worker counts as dead; it must renew first
 --include _crawl.lua
@@ -54,7 +55,7 @@ while #leases < want do
   for _, entry in ipairs(entries) do
     token = token + 1
     redis.call('HSET', LEASED .. worker, token, cmsgpack.pack({name, level, entry}))
-    leases[#leases + 1] = {token, name, level, entry, host.failures or 0}
+    leases[#leases + 1] = {token, name, level, entry, host.failures or 0, host.pages}
   end
   host.out = host.out + #entries
   place(name, host)

@@ -16,6 +16,7 @@
 --include _crawl.lua
 --include _damage.lua
 --include _hosts.lua
+--include _novelty.lua
 if STATE == 'finished' then return redis.error_reply('FINISHED the crawl has finished') end
 local known = tonumber(ARGV[4])
 local open = tonumber(redis.call('HGET', LAYERS, 'open'))
@@ -62,10 +63,13 @@ local found = {}
 for i, item in ipairs(cmsgpack.unpack(ARGV[6])) do
   local kind, name, level, entry, bits, key, sampled = unpack(item, 1, 7)
   local layer = seen(kind, bits, key, sampled)
+  if NOVELTY and kind == 0 then load_host(name).mentions = (load_host(name).mentions or 0) + 1 end
   if layer then
     count('duplicates', 1)
+    if kind == 0 then found_again(name, key) end
   else
     if kind == 3 then count('filtered:' .. entry, 1) else enqueue(name, level, entry, false) end
+    if kind == 0 then first_found(key, level, entry) end
     mark(kind, bits, key, sampled)
     count('discovered', 1)
   end

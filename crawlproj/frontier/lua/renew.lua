@@ -7,4 +7,11 @@
 --include _crawl.lua
 local added = redis.call('ZADD', WORKERS, NOW + tonumber(ARGV[3]), ARGV[2])
 redis.call('HSET', ABOUT, ARGV[2], ARGV[4])
+if added == 1 then
+  -- All who ever took part, for the summary; some hundreds of names will do.
+  local crew = redis.call('HGET', META, 'crew') or ''
+  if #crew < 20000 and not crew:find(ARGV[2] .. ' ', 1, true) then
+    redis.call('HSET', META, 'crew', crew .. ARGV[2] .. ' ')
+  end
+end
 return {1 - added, STATE}

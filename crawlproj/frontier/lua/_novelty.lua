@@ -1,0 +1,21 @@
+-- Included after _hosts.lua where links are found: in-link counting. While a link
+-- is queued, FOUND keeps how often it was found, its level and its entry; when it is found
+-- again it moves to a better queue. Only for the strategy that asks for it (META novelty).
+local function first_found(key, level, entry)
+  if NOVELTY then redis.call('HSET', FOUND, key, cmsgpack.pack({1, level, entry})) end
+end
+
+local function found_again(name, key)
+  local packed = NOVELTY and redis.call('HGET', FOUND, key)
+  if not packed then return end
+  local times, level, entry = unpack(cmsgpack.unpack(packed))
+  local better = math.min(1000, math.floor(NOVELTY.per_link * (times + 1) + 0.5))
+  -- From the end: what was found lately is what is found again.
+  if better > level and redis.call('LREM', QUEUE .. level .. ':' .. name, -1, entry) == 1 then
+    count('queued', -1)
+    drop_empty_level(name, level)
+    enqueue(name, better, entry, false)
+    level = better
+  end
+  redis.call('HSET', FOUND, key, cmsgpack.pack({times + 1, level, entry}))
+end

@@ -1,0 +1,220 @@
+"""The commands that look into a crawl and its surroundings: dead, why, doctor."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.crawl.test_commands import assert_one_line, in_output, said
+from tests.servers.fleet import Fleet, fleet
+from tests.servers.origin import Origin, Reply, Route
+from tests.servers.redis import RedisServer, wait_for
+
+
+@pytest.fixture
+def ships(tmp_path: Path, redis_server: RedisServer) -> Iterator[Fleet]:
+    with fleet(tmp_path, redis_server.url) as sailing:
+        yield sailing
+
+
+# Dead letters
+
+
+@pytest.fixture
+def ailing() -> Iterator[Origin]:
+    """A site of three pages that are there on the second day."""
+    days = {"now": 1}
+
+    def later(request: Any) -> Reply:
+        return Reply(status=404 if days["now"] == 1 else 200)
+
+    links = b"<a href=/a>a</a><a href=/b>b</a><a href=/gone>g</a>"
+    routes: dict[str, Route] = {
+        "/": Reply(body=links),
+        "/a": later,
+        "/b": later,
+        "/gone": Reply(status=410),
+    }
+    with Origin(routes) as origin:
+        origin.days = days  # type: ignore[attr-defined]
+        yield origin
+
+
+@pytest.fixture
+def bereaved(ships: Fleet, ailing: Origin) -> Fleet:
+    """After a crawl that has left three dead letters."""
+    worker = ships.start({"ROBOTSTXT_OBEY": "False"}, seeds=ailing.url("/"), delay=0)
+    assert worker.wait(30) == "finished"
+    return ships
+
+
+def test_dead_shows_what_was_given_up_and_why(bereaved: Fleet, ailing: Origin) -> None:
+    shown = bereaved.command("dead", "site")
+    assert shown.returncode == 0
+    assert "site: 3 dead" in shown.stdout and ailing.url("/gone") in shown.stdout
+    told = said(bereaved.command("dead", "site", "--reason", "http_404", "--json"))
+    assert (told["dead"], told["reasons"]) == (2, {"http_404": 2})
+    assert {letter["url"] for letter in told["letters"]} == {ailing.url("/a"), ailing.url("/b")}
+    assert all(letter["referer"] == ailing.url("/") for letter in told["letters"])
+    assert said(bereaved.command("dead", "site", "--host", ailing.host, "--json"))["dead"] == 3
+    none = bereaved.command("dead", "site", "--host", "elsewhere")
+    assert (none.returncode, none.stdout) == (1, "site: no such dead letters\n")
+
+
+def test_dead_can_be_exported(bereaved: Fleet, ailing: Origin, tmp_path: Path) -> None:
+    table, lines = tmp_path / "dead.csv", tmp_path / "dead.jsonl"
+    for file in (table, lines):
+        exported = bereaved.command("dead", "site", "--export", str(file))
+        assert (exported.returncode, exported.stdout) == (0, f"3 written to {file}\n")
+    with table.open(newline="") as opened:
+        urls = {row["url"]: row["reason"] for row in csv.DictReader(opened)}
+    assert urls[ailing.url("/gone")] == "http_410"
+    assert {json.loads(line)["url"] for line in lines.read_text().splitlines()} == urls.keys()
+    refused = bereaved.command("dead", "site", "--export", "/none/x.csv")
+    assert_one_line(refused, 2, "/none/x.csv", "cannot be written")
+
+
+def test_dead_letters_of_a_finished_crawl_are_tried_again_by_the_next_start(
+    bereaved: Fleet, ailing: Origin
+) -> None:
+    ailing.days["now"] = 2  # type: ignore[attr-defined]
+    epoch = bereaved.status()["epoch"]
+    retried = bereaved.command("dead", "site", "--retry", "--reason", "http_404")
+    assert retried.stdout == "2 queued again; go on with scrapy crawl site\n"
+    now = bereaved.status()
+    assert (now["state"], now["queued"], now["dead"], now["balance"]) == ("stopped", 2, 1, 0)
+    assert now["reasons"] == {"http_410": 1}
+    again = bereaved.start({"ROBOTSTXT_OBEY": "False", "CRAWL_RUN_ID": ""})
+    assert again.wait(30) == "finished"
+    assert "Resuming the crawl" in again.log
+    now = bereaved.status()
+    assert (now["epoch"], now["done"], now["dead"], now["balance"]) == (epoch, 3, 1, 0)
+    assert set(bereaved.urls()) == {ailing.url(path) for path in ("/", "/a", "/b")}
+
+
+def test_dead_letters_are_tried_again_by_workers_that_run(ships: Fleet, ailing: Origin) -> None:
+    worker = ships.start({"ROBOTSTXT_OBEY": "False"}, seeds=ailing.url("/"), delay=0, stay="true")
+    wait_for(lambda: ships.status()["dead"] == 3, "three dead letters", 20)
+    ailing.days["now"] = 2  # type: ignore[attr-defined]
+    assert said(ships.command("dead", "site", "--retry", "--json")) == {"retried": 3}
+    wait_for(lambda: ships.status()["done"] == 3, "the pages are there", 20)
+    wait_for(lambda: ships.status()["dead"] == 1, "and one is not", 20)
+    assert worker.is_running
+    assert ships.status()["balance"] == 0
+
+
+def test_dead_letters_can_be_forgotten_and_the_ledger_balances(bereaved: Fleet) -> None:
+    forgotten = bereaved.command("dead", "site", "--forget")
+    assert forgotten.stdout == "3 forgotten\n"
+    now = bereaved.status()
+    assert (now["state"], now["dead"], now["balance"]) == ("finished", 0, 0)
+    assert now["filtered"] == {"forgotten": 3}
+    assert bereaved.command("dead", "site").returncode == 1
+
+
+# What became of a URL
+
+
+def why(ships: Fleet, url: str) -> tuple[int, dict[str, Any]]:
+    ended = in_output(ships, "why", "site", url, "--json")
+    return ended.returncode, said(ended)
+
+
+def test_why_knows_what_has_become_of_a_url(bereaved: Fleet, ailing: Origin) -> None:
+    code, told = why(bereaved, ailing.url("/#top"))
+    assert (code, told["state"], told["status"]) == (0, "done", "200")
+    code, told = why(bereaved, ailing.url("/gone"))
+    assert (code, told["state"], told["reason"], told["attempts"]) == (0, "dead", "http_410", 1)
+    code, told = why(bereaved, ailing.url("/nobody/links/here"))
+    assert (code, told["state"]) == (1, "never seen")
+    code, told = why(bereaved, "http://elsewhere.example/")
+    assert (code, told["state"]) == (1, "never seen")
+    assert "not within scope=host" in told["text"]
+    code, told = why(bereaved, "mailto:a@b")
+    assert (code, told["state"], told["reason"]) == (1, "refused", "scheme")
+    shown = in_output(bereaved, "why", "site", ailing.url("/gone")).stdout
+    assert shown.startswith(f"{ailing.url('/gone')}: given up at ") and "http_410" in shown
+
+
+def test_why_finds_a_url_that_waits_is_fetched_or_is_not_followed(ships: Fleet) -> None:
+    def slowly(request: Any) -> Reply:
+        return Reply(status=503) if request.path == "/flaky" else Reply(delay_s=30)
+
+    links = "<a href=/slow>s</a><a href=/flaky>f</a><a href=/no>n</a><a href=http://off.example/>"
+    routes: dict[str, Route] = {"/": Reply(body=links.encode()), "/slow": slowly, "/flaky": slowly}
+    with Origin(routes) as origin:
+        patient = {"ROBOTSTXT_OBEY": "False", "FRONTIER_RETRY_DELAY": "60"}
+        ships.start(patient, seeds=origin.url("/"), delay=0, per_host=2, deny="/no", pages=100)
+        wait_for(lambda: ships.status()["delayed"] == 1, "one is delayed", 20)
+        wait_for(lambda: ships.status()["leased"] == 1, "one is leased", 20)
+        code, told = why(ships, origin.url("/slow"))
+        assert (code, told["state"]) == (0, "leased")
+        assert told["worker"] == ships.status()["workers"][0]["name"]
+        code, told = why(ships, origin.url("/flaky"))
+        assert (code, told["state"], told["attempts"]) == (0, "delayed", 1)
+        code, told = why(ships, origin.url("/no"))
+        assert (code, told["state"], told["reason"]) == (0, "filtered", "denied")
+        assert "deny=/no" in told["text"]
+        assert why(ships, "http://off.example/")[1]["reason"] == "offsite"
+        ships.command("pause", "site")
+        ships.command("seed", "site", origin.url("/later"))
+        wait_for(lambda: ships.status()["queued"] == 1, "one is queued", 20)
+        code, told = why(ships, origin.url("/later"))
+        assert (code, told["state"], told["ahead"]) == (0, "queued", 0)
+        ships.workers[0].kill()
+
+
+def test_why_without_a_crawl_says_so(ships: Fleet) -> None:
+    code, told = why(ships, "http://a/")
+    assert (code, told["state"], told["text"]) == (1, "never seen", "there is no crawl 'site' yet")
+
+
+# Is this machine fit for a crawl
+
+
+def doctor(ships: Fleet, *words: str) -> tuple[int, dict[str, tuple[str, str]]]:
+    ended = in_output(ships, "doctor", "--json", "--dns", "localhost", *words)
+    checks = said(ended)["checks"]
+    return ended.returncode, {check["about"]: (check["level"], check["text"]) for check in checks}
+
+
+def test_doctor_finds_nothing_wrong_with_a_good_redis(tmp_path: Path) -> None:
+    with (
+        RedisServer(tmp_path / "redis", "appendonly yes") as server,
+        fleet(tmp_path, server.url) as ships,
+    ):
+        code, found = doctor(ships, "-s", "USER_AGENT=mine (+https://me.test/bot)")
+        assert code == 0
+        assert {level for level, _ in found.values()} == {"ok"}
+        wanted = {"settings", "redis", "persistence", "memory", "latency", "file limit", "dns"}
+        assert found.keys() >= {*wanted, "output", "user agent"}
+        text = in_output(ships, "doctor", "--dns", "localhost").stdout
+        assert text.startswith("ok    settings ") and "warn  user agent" in text
+
+
+def test_doctor_says_what_is_wrong_and_what_to_do(
+    tmp_path: Path, redis_server: RedisServer
+) -> None:
+    with fleet(tmp_path, redis_server.url) as ships:
+        code, found = doctor(ships)
+        assert (code, found["persistence"][0]) == (0, "warn")
+        assert "config set appendonly yes" in found["persistence"][1]
+        code, found = doctor(ships, "-s", "SEEN_CAPACITY=0", "-s", "CONCURRENT_REQUESTS=9999999")
+        assert code == 1
+        assert found["settings"][0] == "fail" and "SEEN_CAPACITY=0" in found["settings"][1]
+        assert found["file limit"][0] == "fail" and "ulimit -n" in found["file limit"][1]
+        ships.output.rmdir()
+        ships.output.touch()
+        code, found = doctor(ships)
+        assert (code, found["output"][0]) == (1, "fail")
+
+
+def test_doctor_without_a_redis_fails_and_goes_on(tmp_path: Path) -> None:
+    code, found = doctor(Fleet(tmp_path, "redis://127.0.0.1:1/0"))
+    assert (code, found["redis"][0], found["output"][0]) == (1, "fail", "ok")
+    assert "No Redis answers" in found["redis"][1]

@@ -1,0 +1,255 @@
+"""What becomes of a host by what its robots.txt is, or is not: real workers, judged at the origin.
+
+Most cases are hosts of one crawl, which is made once: each answers its robots.txt in its own way
+and has the same four pages, of which /a and /b are what rules are about.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crawlproj.auditing import RESOLUTION_S
+from crawlproj.demo.log import Logged, smallest_gap_s
+from tests.servers.fleet import Fleet, fleet
+from tests.servers.origin import HANG, RESET, Origin, Reply, Route
+from tests.servers.redis import RedisServer
+
+ATTEMPTS = 3
+RETRY_S = 0.3
+LONGEST_PAUSE_S = 1.0
+SETTINGS = {
+    "CRAWL_ALLOW_ADDRESSES": "loopback",
+    "DOWNLOAD_TIMEOUT": "1",
+    "FRONTIER_MAX_ATTEMPTS": str(ATTEMPTS),
+    "FRONTIER_RETRY_DELAY": str(RETRY_S),
+    "POLITENESS_BACKOFF": "0.1",
+    "POLITENESS_LONGEST_PAUSE": str(LONGEST_PAUSE_S),
+}
+PAGES = {"/", "/a", "/b", "/go"}
+ELSEWHERE = "127.0.8.200"
+
+
+def rules(text: bytes) -> Reply:
+    return Reply(headers={"Content-Type": "text/plain"}, body=text)
+
+
+def moved(to: str) -> Reply:
+    return Reply(301, {"Location": to})
+
+
+def chain(length: int, last: Route) -> dict[str, Route]:
+    """A robots.txt that is so many redirects away."""
+    steps: dict[str, Route] = {
+        f"/hop{number}": moved(f"/hop{number + 1}") for number in range(length)
+    }
+    return {**steps, "/robots.txt": moved("/hop1"), f"/hop{length}": last}
+
+
+NO_A = b"User-agent: *\nDisallow: /a\n"
+LARGE = NO_A + (b"#" * 99 + b"\n") * 5120 + b"User-agent: *\nDisallow: /b\n"
+
+ALLOWING: dict[str, Mapping[str, Route]] = {
+    "404": {},
+    "403": {"/robots.txt": Reply(403, body=NO_A)},
+    "410": {"/robots.txt": Reply(410)},
+    "empty": {"/robots.txt": rules(b"")},
+    "loop": {"/robots.txt": moved("/robots.txt")},
+    "six redirects": chain(6, rules(NO_A)),
+    "redirect to nowhere": {"/robots.txt": moved("http://[")},
+    "redirect without a location": {"/robots.txt": Reply(302)},
+}
+RULING: dict[str, Mapping[str, Route]] = {
+    "plain": {"/robots.txt": rules(NO_A)},
+    "as HTML": {"/robots.txt": Reply(body=b"<html><body>\nUser-agent: *\nDisallow: /a\n</body>")},
+    "BOM": {"/robots.txt": rules(b"\xef\xbb\xbf" + NO_A)},
+    "CR only": {"/robots.txt": rules(NO_A.replace(b"\n", b"\r"))},
+    "five redirects": chain(5, rules(NO_A)),
+    "more than 500 KiB": {"/robots.txt": rules(LARGE)},
+    "for us by name": {
+        "/robots.txt": rules(b"User-agent: *\nDisallow: /\n\nUser-agent: crawlproj\nDisallow: /a\n")
+    },
+    "delay of minus one": {"/robots.txt": rules(NO_A + b"Crawl-delay: -1\n")},
+    "delay of 30 years": {"/robots.txt": rules(NO_A + b"Crawl-delay: 1e9\n")},
+}
+UNREACHABLE: dict[str, Mapping[str, Route]] = {
+    "500": {"/robots.txt": Reply(500, body=b"User-agent: *\nAllow: /\n")},
+    "503": {"/robots.txt": Reply(503)},
+    "429": {"/robots.txt": Reply(429)},
+    "timeout": {"/robots.txt": HANG},
+    "reset": {"/robots.txt": RESET},
+    "redirect to a 500": {"/robots.txt": moved("/gone"), "/gone": Reply(500)},
+}
+
+
+class Hosts:
+    """Origins by the name of their case, and what they saw."""
+
+    def __init__(
+        self, stack: ExitStack, cases: Mapping[str, Mapping[str, Route]], elsewhere: Origin
+    ) -> None:
+        self.elsewhere = elsewhere
+        self.ledger: dict[str, Any] = {}
+        self.by_name = {
+            name: stack.enter_context(Origin(site(routes), address=f"127.0.8.{number}"))
+            for number, (name, routes) in enumerate(cases.items(), 1)
+        }
+
+    @property
+    def seeds(self) -> str:
+        return ",".join(origin.url("/") for origin in self.by_name.values())
+
+    def log(self, name: str) -> list[Logged]:
+        return sorted(self.by_name[name].requests())
+
+    def asked(self, name: str) -> Counter[str]:
+        return Counter(request.path for request in self.log(name))
+
+    def pages(self, name: str) -> set[str]:
+        return PAGES & set(self.asked(name))
+
+
+def site(routes: Mapping[str, Route]) -> dict[str, Route]:
+    """Four pages, one of which leads to another by a redirect."""
+    pages: dict[str, Route] = {path: Reply(body=path.encode()) for path in ("/a", "/b")}
+    root = Reply(body=b"<a href=/go>x</a><a href=/b>x</a>")
+    return {"/": root, "/go": Reply(302, {"Location": "/a"}), **pages, **routes}
+
+
+@pytest.fixture(scope="module")
+def hosts(tmp_path_factory: pytest.TempPathFactory, redis_process: RedisServer) -> Iterator[Hosts]:
+    """Every case, crawled by three workers."""
+    with redis_process.client() as client:
+        client.flushall()
+    elsewhere = Origin({"/rules": rules(NO_A)}, address=ELSEWHERE)
+    with ExitStack() as stack:
+        stack.enter_context(elsewhere)
+        ships = stack.enter_context(fleet(tmp_path_factory.mktemp("robots"), redis_process.url))
+        borrowed = {"at another host": {"/robots.txt": moved(elsewhere.url("/rules"))}}
+        found = Hosts(stack, {**ALLOWING, **RULING, **UNREACHABLE, **borrowed}, elsewhere)
+        for _ in range(3):
+            ships.start(SETTINGS, seeds=found.seeds, delay=0.02)
+        assert ships.wait() == ["finished"] * 3
+        found.ledger = ships.status()
+        yield found
+
+
+@pytest.mark.parametrize("name", ALLOWING)
+def test_a_host_without_a_robots_txt_allows_everything(hosts: Hosts, name: str) -> None:
+    assert hosts.pages(name) == PAGES
+
+
+@pytest.mark.parametrize("name", [*RULING, "at another host"])
+def test_rules_are_obeyed_however_they_are_served_even_by_redirects(
+    hosts: Hosts, name: str
+) -> None:
+    assert hosts.pages(name) == PAGES - {"/a"}
+
+
+@pytest.mark.parametrize("name", UNREACHABLE)
+def test_nothing_is_fetched_while_robots_txt_cannot_be_reached(hosts: Hosts, name: str) -> None:
+    assert hosts.pages(name) == set()
+
+
+@pytest.mark.parametrize("name", ["500", "503", "429", "timeout", "reset"])
+def test_a_robots_txt_out_of_reach_is_tried_again_ever_more_slowly(hosts: Hosts, name: str) -> None:
+    log = hosts.log(name)
+    assert [request.path for request in log] == ["/robots.txt"] * ATTEMPTS
+    gaps_s = [later.start_s - one.end_s for one, later in pairwise(log)]
+    for number, gap_s in enumerate(gaps_s):
+        assert gap_s >= RETRY_S * 2**number - 0.02
+
+
+@pytest.mark.parametrize("name", [*ALLOWING, *RULING, "at another host"])
+def test_robots_txt_comes_first_and_once_for_all_workers(hosts: Hosts, name: str) -> None:
+    paths = [request.path for request in hosts.log(name)]
+    first_page = next(index for index, path in enumerate(paths) if path in PAGES)
+    assert paths[0] == "/robots.txt"
+    assert not PAGES & set(paths[:first_page])
+    assert set(paths[first_page:]) <= PAGES
+    times = 6 if name == "loop" else 1
+    assert hosts.asked(name) == Counter(dict.fromkeys(paths, 1)) | {"/robots.txt": times}
+
+
+def test_at_most_five_redirects_are_followed(hosts: Hosts) -> None:
+    hops = [path for path in hosts.asked("six redirects") if path.startswith("/hop")]
+    assert sorted(hops) == [f"/hop{number}" for number in range(1, 6)]
+    assert hosts.asked("loop")["/robots.txt"] == 6
+
+
+def test_an_absurd_crawl_delay_is_clamped(hosts: Hosts) -> None:
+    slow, quick = hosts.log("delay of 30 years"), hosts.log("delay of minus one")
+    (gap_s,) = smallest_gap_s(slow).values()
+    assert LONGEST_PAUSE_S - RESOLUTION_S <= gap_s < 5 * LONGEST_PAUSE_S
+    (gap_s,) = smallest_gap_s(quick).values()
+    assert 0.02 - RESOLUTION_S <= gap_s < LONGEST_PAUSE_S
+
+
+def test_a_host_that_only_lends_its_file_is_asked_for_nothing_else(hosts: Hosts) -> None:
+    assert [request.path for request in hosts.elsewhere.requests()] == ["/rules"]
+
+
+def test_every_url_of_them_is_accounted_for(hosts: Hosts) -> None:
+    now = hosts.ledger
+    assert now["balance"] == 0
+    assert [now[name] for name in ("queued", "delayed", "leased", "dead")] == [0, 0, 0, 0]
+    assert now["done"] == len(ALLOWING) * 4 + (len(RULING) + 1) * 3
+    assert now["filtered"]["robots"] == len(RULING) + 1
+    assert now["filtered"]["robots_unreachable"] == len(UNREACHABLE)
+
+
+# Crawls of their own
+
+
+@pytest.fixture
+def squadron(tmp_path: Path, redis_server: RedisServer) -> Iterator[Fleet]:
+    with fleet(tmp_path, redis_server.url) as sailing:
+        yield sailing
+
+
+def paths(origin: Origin) -> set[str]:
+    return {request.path for request in origin.requests()}
+
+
+def assert_settled(squadron: Fleet) -> None:
+    now = squadron.status()
+    assert now["balance"] == 0
+    assert [now[name] for name in ("queued", "delayed", "leased")] == [0, 0, 0]
+
+
+def test_each_port_has_a_file_of_its_own(squadron: Fleet) -> None:
+    strict, open_to_all = site({"/robots.txt": rules(NO_A)}), site({})
+    with Origin(strict) as one, Origin(open_to_all) as other:
+        assert one.host != other.host
+        squadron.start(SETTINGS, seeds=f"{one.url()},{other.url()}", delay=0.02)
+        assert squadron.wait() == ["finished"]
+    assert paths(one) == PAGES - {"/a"} | {"/robots.txt"}
+    assert paths(other) == PAGES | {"/robots.txt"}
+    assert_settled(squadron)
+
+
+def test_who_does_not_obey_robots_txt_does_not_even_ask_for_it(squadron: Fleet) -> None:
+    with Origin(site({"/robots.txt": rules(b"User-agent: *\nDisallow: /\n")})) as origin:
+        squadron.start({**SETTINGS, "ROBOTSTXT_OBEY": "False"}, seeds=origin.url(), delay=0.02)
+        assert squadron.wait() == ["finished"]
+    assert paths(origin) == PAGES
+    assert squadron.status()["filtered"] == {}
+    assert_settled(squadron)
+
+
+def test_many_pages_of_an_unreachable_host_cost_no_further_request(squadron: Fleet) -> None:
+    """Three connections and a hundred pages wait while the file is being retried."""
+    with Origin(site({"/robots.txt": Reply(500, delay_s=0.2)})) as origin:
+        seeds = ",".join(origin.url(f"/?{number}") for number in range(100))
+        for _ in range(3):
+            squadron.start(SETTINGS, seeds=seeds, delay=0.02, per_host=3)
+        assert squadron.wait() == ["finished"] * 3
+    assert [request.path for request in origin.requests()] == ["/robots.txt"] * ATTEMPTS
+    assert squadron.status()["filtered"] == {"robots_txt": 1, "robots_unreachable": 100}
+    assert_settled(squadron)

@@ -1,0 +1,73 @@
+"""push.lua and lease.lua under the strategy `novelty`: in-links raise a queued URL in place."""
+
+from __future__ import annotations
+
+import msgpack
+
+from crawlproj.frontier.scoring import Novelty
+from crawlproj.frontier.shard import Push
+from crawlproj.records import encode_link
+from tests.lua.helpers import A, B, HandCrawl, link
+
+WEIGHTS = str(Novelty())
+
+
+def found(host: str, path: str) -> Push:
+    return link(host, path, 1)._replace(entry=encode_link(path, 0))
+
+
+def leased_paths(worker: object, wanted: int = 100) -> list[str]:
+    batch = worker.lease(wanted)  # type: ignore[attr-defined]
+    return [msgpack.unpackb(lease.entry[2:])[0] for lease in batch.leases]
+
+
+def test_a_link_that_is_found_again_rises_above_those_found_once(crawl: HandCrawl) -> None:
+    crawl.open(per_host=10, novelty=WEIGHTS)
+    worker = crawl.worker()
+    worker.push(found(A, "/1"), found(A, "/2"), found(A, "/3"))
+    worker.push(found(A, "/3"), found(A, "/2"), found(A, "/3"))
+    assert crawl.state().hosts[A].levels == [1, 2, 3]
+    assert leased_paths(worker) == ["/3", "/2", "/1"]
+
+
+def test_being_found_while_leased_or_done_queues_nothing(crawl: HandCrawl) -> None:
+    crawl.open(novelty=WEIGHTS)
+    worker = crawl.worker()
+    worker.push(found(A, "/1"))
+    lease = worker.lease_one()
+    worker.push(found(A, "/1"))
+    worker.done(lease)
+    worker.push(found(A, "/1"))
+    assert worker.lease().leases == []
+    assert crawl.state().queues == {}
+
+
+def test_a_host_with_fewer_pages_comes_first(crawl: HandCrawl) -> None:
+    crawl.open(novelty=WEIGHTS)
+    worker = crawl.worker()
+    worker.push(found(A, "/1"), found(A, "/2"), found(B, "/1"), found(B, "/2"))
+    first = worker.lease(1).leases[0]
+    assert first.host == A
+    worker.done(first)
+    # A has had a page now, which costs it 0.1.
+    assert [worker.lease(1).leases[0].host for _ in range(2)] == [B, A]
+
+
+def test_a_host_that_is_mentioned_often_comes_first(crawl: HandCrawl) -> None:
+    crawl.open(novelty=WEIGHTS)
+    worker = crawl.worker()
+    worker.push(found(A, "/1"))
+    worker.push(found(B, "/1"), *(found(B, f"/{n}") for n in range(2, 5)))
+    assert worker.lease(1).leases[0].host == B
+
+
+def test_a_link_that_was_dropped_with_its_queue_does_not_rise_again(crawl: HandCrawl) -> None:
+    crawl.open(novelty=WEIGHTS, pages_per_host=1)
+    worker = crawl.worker()
+    worker.push(found(A, "/1"), found(A, "/2"), found(A, "/2"))
+    lease = worker.lease_one()
+    worker.done(lease)
+    state = crawl.state()
+    assert state.counts["filtered:host_limit"] == 1
+    worker.push(found(A, "/1"))
+    assert crawl.state().queues == {}
