@@ -139,6 +139,8 @@ def rounded(row: Mapping[str, Any]) -> Row:
 def _rounded(value: Any) -> Any:
     if not isinstance(value, float):
         return value
+    if value.is_integer():
+        return int(value)
     size = abs(value)
     return round(value) if size >= 100 else round(value, 1 if size >= 10 else 2 if size >= 1 else 4)
 

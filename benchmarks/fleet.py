@@ -22,6 +22,7 @@ from benchmarks.meter import Metered
 from crawlproj import keys
 from crawlproj.demo import DemoServer
 from crawlproj.demo.log import Logged
+from crawlproj.demo.protocol import now_s
 from tests.servers.redis import RedisServer, wait_for
 
 CRAWL = "site"
@@ -71,9 +72,9 @@ def run_workers(
 def _stretch(
     demo: DemoServer, client: redis.Redis, crew: Sequence[Metered], seconds: float
 ) -> Stretch:
-    start_s, before = time.time(), (redis_cpu_s(client), redis_calls(client))
+    start_s, before = now_s(), (redis_cpu_s(client), redis_calls(client))
     time.sleep(seconds)
-    end_s, after = time.time(), (redis_cpu_s(client), redis_calls(client))
+    end_s, after = now_s(), (redis_cpu_s(client), redis_calls(client))
     for worker in crew:
         worker.stop()
     ended = [worker.wait() for worker in crew]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from benchmarks.common import PROJECT, RESULTS, Row, shown
 
@@ -23,7 +22,7 @@ PLOTTED = {
 
 HEAD = """# Performance
 
-Made by `python -m benchmarks.page` from `benchmarks/results/`. Every figure is a median of rounds
+Made by `python -m benchmarks.page` from `benchmarks/results/`. Figures are medians of rounds
 in which the contestants took turns on one machine; compare figures of one table, not of two. CPU
 is user and system time of the crawler's process between its first and its last request, as the
 origin logged them; Redis's own is beside it.
@@ -31,9 +30,13 @@ origin logged them; Redis's own is beside it.
 
 
 def section(name: str) -> Iterator[str]:
-    result = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
     yield f"## {name}"
     yield (importlib.import_module(f"benchmarks.{name}").__doc__ or "").strip()
+    path = RESULTS / f"{name}.json"
+    if not path.exists():
+        yield f"Not measured yet: `python -m benchmarks.{name}`."
+        return
+    result = json.loads(path.read_text(encoding="utf-8"))
     yield f"    {result['command']}"
     yield table(result["rows"])
     if name in PLOTTED:
@@ -61,13 +64,12 @@ def bars(rows: Sequence[Row], by: str, what: str) -> str:
 
 
 def main() -> None:
-    there = [name for name in BENCHMARKS if (RESULTS / f"{name}.json").exists()]
-    parts: list[Any] = [HEAD.strip()]
-    for name in there:
+    parts = [HEAD.strip()]
+    for name in BENCHMARKS:
         parts += section(name)
     PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
-    print(f"{PAGE.relative_to(PROJECT)}: {', '.join(there) or 'no results yet'}")
+    print(f"written to {PAGE.relative_to(PROJECT)}")
 
 
 if __name__ == "__main__":

@@ -123,6 +123,7 @@ class Arena:
     def run(self, name: str, concurrency: int) -> Row:
         """One crawl of one contestant; what it took."""
         self._client.flushall()
+        self._client.config_resetstat()
         with tempfile.TemporaryDirectory(prefix="bench-") as folder:
             task = Task(self._demo.seeds[0], concurrency, Path(folder), self._server.url)
             command = CONTESTANTS[name](task)
@@ -136,6 +137,8 @@ class Arena:
             after = redis_cpu_s(self._client), redis_calls(self._client)
             rows = _count_rows(task.folder)
         cost = _cost(crawler, log, after[0] - before[0], after[1] - before[1])
+        if cost["pages"] != self._demo.spec.pages:
+            raise SystemExit(f"{name} fetched {cost['pages']} of {self._demo.spec.pages} pages")
         return {"crawler": name, **cost, "max_rss_mb": ended.max_rss_mb, "rows": rows}
 
     def _new_requests(self) -> list[Logged]:
@@ -153,7 +156,7 @@ def _cost(crawler: Metered, log: Sequence[Logged], redis_s: float, calls: int) -
         "pages_per_s": pages / (end_s - start_s),
         "cpu_ms_per_page": 1000 * cpu_s / pages,
         "redis_cpu_ms_per_page": 1000 * redis_s / pages,
-        "script_calls_per_page": calls / pages,
+        "redis_calls_per_page": calls / pages,
         "core_busy": cpu_s / (end_s - start_s),
         "pages": pages,
         "repeated": len(fetched) - pages,

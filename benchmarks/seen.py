@@ -12,11 +12,12 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import redis
 
-from benchmarks.common import Row, cores, machine, numbers, pin, publish, redis_server, say
+from benchmarks.common import Row, cores, machine, medians, numbers, pin, publish, redis_server, say
 from crawlproj import connection, keys
 from crawlproj.frontier.frontier import Frontier, Limits
 from crawlproj.frontier.shard import Kind, Push
@@ -72,17 +73,17 @@ def measure_set(client: redis.Redis, urls: int) -> Row:
 
 def main() -> None:
     options = _parser().parse_args()
-    rows: list[Row] = []
+    rounds: list[Row] = []
     with redis_server() as (server, client):
         about = machine(client)
         pin(0, cores()[1])
-        for urls in options.urls:
-            say(f"{urls:,} URLs")
+        for number, urls in product(range(options.rounds), options.urls):
+            say(f"round {number + 1} of {options.rounds}: {urls:,} URLs")
             theirs = measure_set(client, urls)
             ours = asyncio.run(measure_filter(server.url, client, urls, options.error_rate))
             smaller = 1 - ours["filter_mb"] / theirs["set_mb"]
-            rows.append({**ours, **theirs, "smaller_by_percent": 100 * smaller})
-    publish("seen", {**about, "configured_error": options.error_rate}, rows)
+            rounds.append({**ours, **theirs, "smaller_by_percent": 100 * smaller})
+    publish("seen", {**about, **vars(options)}, medians(rounds, "urls"))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -90,6 +91,7 @@ def _parser() -> argparse.ArgumentParser:
     sizes = [10_000, 50_000, 100_000, 1_000_000]
     parser.add_argument("--urls", type=numbers, default=sizes, help="[1e4,5e4,1e5,1e6]")
     parser.add_argument("--error-rate", type=float, default=0.001, help="[0.001]")
+    parser.add_argument("--rounds", type=int, default=1, help="[1]")
     return parser
 
 

@@ -246,7 +246,8 @@ class _Reader:
         self.encoding = encoding
         self.max_links = max_links
         self.extra = extra
-        self.skip_nofollow = skip_nofollow
+        # Most pages have no such mark at all, and then no anchor needs a closer look.
+        self.skip_nofollow = skip_nofollow and "nofollow" in text.lower()
         self.links: dict[str, None] = {}
         self.overflow = 0
         self.title: str | None = None

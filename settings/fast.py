@@ -3,6 +3,7 @@
 from settings.base import *  # noqa: F403
 
 POLITENESS_DELAY = 0
-POLITENESS_PER_HOST = 64
+# Leased at a time, those that wait in buffers included; CONCURRENT_REQUESTS bounds connections.
+POLITENESS_PER_HOST = 256
 CONCURRENT_REQUESTS = 64
 ROBOTSTXT_OBEY = False
