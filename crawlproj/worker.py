@@ -236,6 +236,9 @@ class Worker:
     async def _hand_in(self) -> None:
         await self.give_back()
         await self.flush()
+        # What a lease call had been granted when it was cut short.
+        self._buffer.extend(await self._insist(self.frontier.held))
+        await self.give_back()
         await self._insist(self.frontier.leave)
 
     # The loops
