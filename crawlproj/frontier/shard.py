@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import IntEnum
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 from redis.exceptions import ResponseError
@@ -84,6 +85,10 @@ class Settlement:
     size: int = 0
     failed: int = 0
     hold_ms: int = 0
+
+
+# astuple() would copy each field deeply, at fifty times the price.
+_in_order = attrgetter(*(one.name for one in fields(Settlement)))
 
 
 class Opened(NamedTuple):
@@ -215,7 +220,7 @@ class Shard:
 
     async def settle(self, worker: str, batch: Sequence[Settlement]) -> list[int]:
         """End leases; returns the tokens that were no longer this worker's."""
-        items = pack([astuple(settlement) for settlement in batch])
+        items = pack([_in_order(settlement) for settlement in batch])
         _, late = await self._call("settle", [worker, items])
         return list(unpack(late))
 

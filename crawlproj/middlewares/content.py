@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Headers, Response
 
-EXEMPT = ("robots_txt", "sitemap")
+EXEMPT = frozenset({"robots_txt", "sitemap"})
 """Keys of `request.meta` that mark what is read whatever its type."""
 
 STOPPED = "download_stopped"
@@ -74,4 +74,4 @@ def body_size(response: Response) -> int:
 
 def _is_exempt(request: Request) -> bool:
     # Scrapy's mark on requests that are not a spider's.
-    return request.callback is NO_CALLBACK or any(key in request.meta for key in EXEMPT)
+    return request.callback is NO_CALLBACK or not EXEMPT.isdisjoint(request.meta)

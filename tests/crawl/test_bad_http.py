@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import chain, repeat
 from pathlib import Path
 from typing import NamedTuple
@@ -20,7 +21,7 @@ from backports import zstd
 from crawlproj.demo.log import Logged, fetch_counts
 from tests.servers.fleet import Fleet, fleet
 from tests.servers.origin import HANG, RESET, Origin, Raw, Reply, Request, Route
-from tests.servers.redis import RedisServer
+from tests.servers.redis import RedisServer, wait_for
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 PAGE = b"<title>good</title>"
@@ -173,6 +174,10 @@ def crawled(
     with Origin(routes()) as origin, fleet(folder, redis_process.url) as ships:
         worker = ships.start(settings, seeds=origin.url("/"), delay=0, per_host=16)
         reason = worker.wait(60)
+        # The origin notes a request when it is through with it, which slow ones may outlive.
+        wanted = sum(case.fetches for case in CASES.values()) + len(GOOD) + 1
+        with suppress(TimeoutError):
+            wait_for(lambda: len(origin.requests()) >= wanted, "the origin's own notes", 15)
         yield Crawled(ships, origin.url(""), reason, worker.log, origin.requests())
 
 
