@@ -247,7 +247,7 @@ class Config:
         "POLITENESS_OVERRIDES",
         None,
         _TABLE,
-        "hosts with a delay, per_host or obey_robots of their own",
+        "hosts with a delay or obey_robots of their own",
     )
     embedded: bool = _option(
         "FRONTIER_EMBEDDED", False, _BOOL, "start a private Redis when none is named"

@@ -25,7 +25,12 @@ def prepare(folder: Path, epoch: str) -> None:
 
 
 def _set_aside(folder: Path, to: Path) -> None:
-    files = [path for path in folder.iterdir() if path.is_file() and path.name[0] != "."]
+    # Logs stay: those of the crawl that begins are being written already.
+    files = [
+        path
+        for path in folder.iterdir()
+        if path.is_file() and path.name[0] != "." and path.suffix != ".log"
+    ]
     if files:
         to.mkdir(exist_ok=True)
     for path in files:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from scrapy import Request
 
 from crawlproj import keys, robots
+from crawlproj.frontier.pacing import Overrides
 from crawlproj.frontier.scoring import HIGHEST
 from crawlproj.frontier.shard import Kind, Push
 from crawlproj.outcomes import Held
@@ -70,11 +71,13 @@ class Permission:
         *,
         user_agent: str,
         max_attempts: int,
+        overrides: Overrides,
     ) -> None:
         self._frontier = frontier
         self._push = push
         self._user_agent = user_agent
         self._max_attempts = max_attempts
+        self._overrides = overrides
         self._known: OrderedDict[str, Known] = OrderedDict()
         self._introduced: OrderedDict[str, None] = OrderedDict()
         self._put_off: Counter[str] = Counter()
@@ -83,7 +86,7 @@ class Permission:
 
     def introduce(self, host: str) -> None:
         """A page of this host is about to be queued: its robots.txt goes first."""
-        if host not in self._introduced:
+        if host not in self._introduced and self._is_obeyed(host):
             self._introduced[host] = None
             _bound(self._introduced)
             self._ask(host, Kind.LINK)
@@ -106,6 +109,8 @@ class Permission:
 
     def refusal(self, host: str, url: str) -> str | None:
         """Why a page must not be fetched: its reason, '' if that is not known yet, else None."""
+        if not self._is_obeyed(host):
+            return None
         known = self._knowledge(host)
         if known is None:
             self._put_off[host] += 1
@@ -128,6 +133,9 @@ class Permission:
     def _knowledge(self, host: str) -> Known | None:
         known = self._known.get(host)
         return known if known and known.until >= time.monotonic() else None
+
+    def _is_obeyed(self, host: str) -> bool:
+        return self._overrides.for_host(host).obey_robots is not False
 
     # The fetching of a robots.txt
 

@@ -26,6 +26,7 @@ from crawlproj.ending import Ending
 from crawlproj.engine import EngineWatch
 from crawlproj.errors import CrawlError
 from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.pacing import Overrides
 from crawlproj.frontier.scoring import Novelty, level, strategy
 from crawlproj.frontier.shard import Kind, Lease, Push, Settlement, State
 from crawlproj.intake import Intake, parse_seed
@@ -173,6 +174,7 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
             self.worker.push,
             user_agent=settings.get("ROBOTSTXT_USER_AGENT") or settings["USER_AGENT"],
             max_attempts=self.frontier.limits.max_attempts,
+            overrides=Overrides(self.config.overrides or {}),
         )
 
     async def _close(self) -> None:

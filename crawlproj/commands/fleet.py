@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 import secrets
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from redis.exceptions import RedisError
 from scrapy.spiderloader import get_spider_loader
 from scrapy.utils.conf import arglist_to_dict
 
+from crawlproj import connection, status
 from crawlproj.commanding import ProjectCommand, check_start
 from crawlproj.config import Config
-from crawlproj.errors import ConfigError
+from crawlproj.errors import ConfigError, CrawlError
+from crawlproj.frontier.frontier import Frontier
 
 LOOK_EVERY_S = 0.2
+TELL_EVERY_S = 1.0
 
 
 class Command(ProjectCommand):
@@ -50,14 +56,18 @@ class Command(ProjectCommand):
         crawl = check_start(self.settings, spiders, args, _named(opts.spargs))
         folder = Path(Config.from_settings(self.settings).output) / crawl
         folder.mkdir(parents=True, exist_ok=True)
-        return Fleet(_command(crawl, opts), folder).sail(opts.workers)
+        resolved = connection.resolve(self.settings)
+        return Fleet(_command(crawl, opts), folder, lambda: _progress(crawl, resolved)).sail(
+            opts.workers
+        )
 
 
 class Fleet:
     """Worker processes, their logs, and their common end."""
 
-    def __init__(self, command: list[str], folder: Path) -> None:
+    def __init__(self, command: list[str], folder: Path, progress: Callable[[], str]) -> None:
         self._command = command
+        self._progress = progress
         self._folder = folder
         self._run = secrets.token_hex(8)
         self._workers: list[subprocess.Popen[bytes]] = []
@@ -70,8 +80,7 @@ class Fleet:
             log = self._folder / f"worker-{number}.log"
             self._workers.append(self._start(log))
             print(f"worker {number}: process {self._workers[-1].pid}, log in {log}", flush=True)
-        while any(worker.poll() is None for worker in self._workers):
-            time.sleep(LOOK_EVERY_S)
+        self._wait()
         failed = [worker for worker in self._workers if worker.returncode]
         for worker in failed:
             print(f"process {worker.pid} ended with {worker.returncode}", file=sys.stderr)
@@ -79,6 +88,20 @@ class Fleet:
         if summary.exists():
             print(summary.read_text())
         return 1 if failed else 0
+
+    def _wait(self) -> None:
+        """Show how the crawl stands until all workers have ended: in one line on a terminal."""
+        is_terminal = sys.stdout.isatty()
+        every_s = TELL_EVERY_S if is_terminal else 5 * TELL_EVERY_S
+        told_at = time.monotonic()
+        while any(worker.poll() is None for worker in self._workers):
+            time.sleep(LOOK_EVERY_S)
+            if time.monotonic() - told_at >= every_s and (line := self._progress()):
+                told_at = time.monotonic()
+                print(f"\r{line:<78}" if is_terminal else line, end="" if is_terminal else "\n")
+                sys.stdout.flush()
+        if is_terminal:
+            print()
 
     def _start(self, log: Path) -> subprocess.Popen[bytes]:
         # In a session of its own, so that Ctrl-C reaches it once: from here.
@@ -95,6 +118,25 @@ class Fleet:
         for worker in self._workers:
             if worker.poll() is None:
                 worker.send_signal(number)
+
+
+def _progress(crawl: str, resolved: connection.Resolved) -> str:
+    """How the crawl stands, or nothing while that cannot be told."""
+
+    async def read() -> dict[str, Any]:
+        client = await connection.connect(resolved.url, resolved.params)
+        try:
+            return await status.read(Frontier(client, crawl, ""))
+        finally:
+            await client.aclose()
+
+    try:
+        now = asyncio.run(read())
+    except (CrawlError, RedisError):
+        return ""
+    now["queued"] += now["delayed"]
+    names = ("done", "queued", "leased", "dead", "hosts")
+    return ", ".join(f"{now[name]:,} {name}" for name in names)
 
 
 def _named(given: list[str]) -> dict[str, str]:

@@ -127,7 +127,6 @@ class Override:
     """What a host has of its own; None where the crawl's settings hold."""
 
     delay_s: float | None = None
-    per_host: int | None = None
     obey_robots: bool | None = None
 
 
@@ -150,12 +149,6 @@ _VALUES = {
         lambda value: _is_number(value) and 0 <= value <= 86_400,
         "give seconds, 0 to 86400",
     ),
-    "per_host": _Value(
-        "per_host",
-        int,
-        lambda value: _is_number(value) and value >= 1 and value % 1 == 0,
-        "give a whole number, 1 or more",
-    ),
     "obey_robots": _Value(
         "obey_robots", bool, lambda value: isinstance(value, bool), "give True or False"
     ),
@@ -173,7 +166,7 @@ _HOST = re.compile(r"(\*\.)?(\[[^\]]*\]|[^:/@?#\s]+)(?::([0-9]{1,5}))?")
 class Overrides:
     """The setting POLITENESS_OVERRIDES: hosts, and what is different for them.
 
-        {"example.com": {"delay": 2, "per_host": 1}, "*.gov": {"delay": 10}, "*": {…}}
+        {"example.com": {"delay": 2, "obey_robots": False}, "*.gov": {"delay": 10}, "*": {…}}
 
     `example.com` is that host on every port, `example.com:8080` on one, `*.example.com` every host
     below it (itself not), `*` every host. Of several that name a value the most specific gives it.

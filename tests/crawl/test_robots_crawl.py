@@ -253,3 +253,15 @@ def test_many_pages_of_an_unreachable_host_cost_no_further_request(squadron: Fle
     assert [request.path for request in origin.requests()] == ["/robots.txt"] * ATTEMPTS
     assert squadron.status()["filtered"] == {"robots_txt": 1, "robots_unreachable": 100}
     assert_settled(squadron)
+
+
+def test_an_override_lets_one_host_go_without_robots_txt(
+    tmp_path: Path, redis_server: RedisServer
+) -> None:
+    routes = {"/": Reply(body=b"<a href=/private>p</a>"), "/private": Reply(body=b"secret")}
+    routes["/robots.txt"] = Reply(body=b"User-agent: *\nDisallow: /private")
+    with Origin(routes) as origin, fleet(tmp_path, redis_server.url) as ships:
+        table = '{"127.0.0.1": {"obey_robots": false}}'
+        worker = ships.start({"POLITENESS_OVERRIDES": table}, seeds=origin.url("/"), delay=0)
+        assert worker.wait() == "finished"
+        assert [one.path for one in origin.requests()] == ["/", "/private"]
