@@ -6,7 +6,7 @@ import os
 import shutil
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -103,14 +103,19 @@ def test_after_all_workers_were_killed_the_next_start_resumes(
 
 @contextmanager
 def usual_port_taken() -> Iterator[None]:
-    """By us, or by whoever on this machine was quicker."""
-    try:
-        listener = socket.create_server((LOOPBACK, DEFAULT_PORT))
-    except OSError:
-        yield
-        return
-    with listener:
-        yield
+    """By us, as soon as another test has left it; or by whoever on this machine keeps it."""
+    held: list[socket.socket] = []
+
+    def is_held() -> bool:
+        with suppress(OSError):
+            held.append(socket.create_server((LOOPBACK, DEFAULT_PORT)))
+        return bool(held)
+
+    with suppress(TimeoutError):
+        wait_for(is_held, "the usual port to be ours", 60)
+    yield
+    for listener in held:
+        listener.close()
 
 
 def test_when_the_usual_port_is_taken_the_worker_says_once_where_its_own_redis_is(
