@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
+from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
+
 from crawlproj.addresses import allowed_entries
 from crawlproj.errors import ConfigError
 
@@ -301,6 +303,16 @@ def options() -> list[Option]:
         )
         for spec in fields(Config)
     ]
+
+
+def asked_for(settings: BaseSettings) -> set[str]:
+    """The fields of Config that the user has set for this very start, by -a or -s."""
+    wanted = SETTINGS_PRIORITIES["cmdline"]
+    return {
+        spec.name
+        for spec in fields(Config)
+        if (settings.getpriority(spec.metadata["setting"]) or 0) >= wanted
+    }
 
 
 def arguments() -> dict[str, str]:

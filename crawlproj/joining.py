@@ -10,6 +10,7 @@ import logging
 import os
 import secrets
 import socket
+from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -67,8 +68,9 @@ def limits_of(config: Config) -> Limits:
     )
 
 
-async def join(frontier: Frontier, config: Config) -> Config:
-    """Begin, join or resume the crawl; returns the worker's settings with the crawl's plan."""
+async def join(frontier: Frontier, config: Config, asked_for: Collection[str] = ()) -> Config:
+    """Begin, join or resume the crawl; returns the worker's settings with the crawl's plan. What
+    was asked for and is not so is said."""
     own = {name: getattr(config, name) for name in PLANNED}
     run = config.run_id or secrets.token_hex(8)
     opened = await frontier.open(limits_of(config), {"rules": own}, run)
@@ -76,15 +78,32 @@ async def join(frontier: Frontier, config: Config) -> Config:
     planned: dict[str, Any] = opened.plan["rules"]
     for name in ("allow", "deny"):
         planned[name] = tuple(planned[name])
-    differing = [name for name in PLANNED if planned[name] != own[name]]
+    planned |= _limits_as_config(frontier.limits)
+    differing = [
+        f"{name.removesuffix('_s')} {_shown(planned[name])}"
+        for name in planned
+        if name in asked_for and planned[name] != getattr(config, name)
+    ]
     if differing:
         logger.warning(
-            "The crawl was begun with another %s; its own is kept (scrapy purge %s --yes begins "
-            "anew)",
-            ", ".join(f"{name} ({planned[name]})" for name in differing),
+            "The crawl was begun with %s and goes on with that (scrapy purge %s --yes begins anew)",
+            ", ".join(differing),
             frontier.crawl,
         )
     return replace(config, **planned)
+
+
+def _limits_as_config(limits: Limits) -> dict[str, Any]:
+    return {
+        "delay_s": limits.delay_ms / 1000,
+        "per_host": limits.per_host,
+        "pages": None if limits.pages == UNLIMITED else limits.pages,
+        "pages_per_host": limits.pages_per_host or None,
+    }
+
+
+def _shown(value: Any) -> str:
+    return "without limit" if value in (None, (), "") else str(value)
 
 
 def seed_list(client: Any, settings: BaseSettings, spider: Spider) -> SeedList:

@@ -19,7 +19,7 @@ from scrapy.utils.defer import deferred_from_coro
 from scrapy_redis import scheduler as scrapy_redis_scheduler
 
 from crawlproj import connection, joining
-from crawlproj.config import Config
+from crawlproj.config import Config, asked_for
 from crawlproj.discovery import Discovery
 from crawlproj.dupefilter import SeenFilter
 from crawlproj.ending import Ending
@@ -115,7 +115,8 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
             name = self.config.worker_id or joining.worker_name()
             one_in = self.config.seen_audit_one_in
             self.frontier = Frontier(client, spider.name, name, one_in)
-            self.config = await joining.join(self.frontier, self.config)
+            asked = asked_for(self._crawler.settings)
+            self.config = await joining.join(self.frontier, self.config, asked)
         except CrawlError as error:
             logger.error("%s", error)
             # Not raised from here: the engine cannot close cleanly what it has not opened yet.

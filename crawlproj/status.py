@@ -27,7 +27,8 @@ async def read(frontier: Frontier) -> dict[str, Any]:
     ledger = {name: counts.get(name, 0) for name in LEDGER}
     filtered = _named(counts, _FILTERED)
     settled = sum(ledger[name] for name in LEDGER[1:]) + sum(filtered.values())
-    state = meta["state"] if ledger["discovered"] else "empty"
+    workers = await _workers(frontier)
+    state = _state(meta["state"], ledger["discovered"], workers)
     return {
         "crawl": frontier.crawl,
         "epoch": meta["epoch"],
@@ -37,7 +38,7 @@ async def read(frontier: Frontier) -> dict[str, Any]:
         "duplicates": counts.get("duplicates", 0),
         "balance": ledger["discovered"] - settled,
         "hosts": await _host_count(frontier),
-        "workers": await _workers(frontier),
+        "workers": workers,
         "crew": meta.get("crew", "").split(),
         "seen": await _seen(frontier, counts),
         "reclaimed": counts.get("reclaimed", 0),
@@ -79,6 +80,14 @@ async def _some_hosts(frontier: Frontier) -> AsyncIterator[dict[str, Any]]:
                     "failures": host.get(b"failures") or 0,
                     "held": b"hold" in host,
                 }
+
+
+def _state(state: str, discovered: int, workers: list[dict[str, Any]]) -> str:
+    """As users see it: a crawl that nobody works on has stopped, however that came about."""
+    if not discovered:
+        return "empty"
+    is_manned = any(worker["alive"] for worker in workers)
+    return "stopped" if state in ("running", "stopping") and not is_manned else state
 
 
 def sum_up(status: dict[str, Any]) -> dict[str, Any]:

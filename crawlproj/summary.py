@@ -91,7 +91,7 @@ def _figures(summary: Mapping[str, Any]) -> Iterable[str]:
         "hosts": f"{len(hosts) if isinstance(hosts, Mapping) else hosts:,}",
         "workers": f"{len(summary['workers']):,}",
         "started": summary["started_at"],
-        "finished": summary["finished_at"],
+        "finished" if summary["state"] == "finished" else "until": summary["finished_at"],
     }
     return [f"  {label:<{LABEL_WIDTH}}{text}" for label, text in figures.items() if text]
 

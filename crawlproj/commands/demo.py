@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
+import secrets
 import subprocess
 import sys
 
+from crawlproj import connection, purging
 from crawlproj.commanding import ProjectCommand
 from crawlproj.demo import DemoError, DemoServer, WebSpec
 from crawlproj.errors import ConfigError
+from crawlproj.frontier.frontier import Frontier
+
+CRAWL = "site"
+RUN = "demo-"
+"""How the runs of a demo are called, so that its crawl is known again."""
 
 
 class Command(ProjectCommand):
@@ -26,15 +34,37 @@ class Command(ProjectCommand):
     def act(self, args: list[str], opts: argparse.Namespace) -> int:
         try:
             spec = WebSpec(seed=opts.seed, hosts=opts.hosts, pages=opts.pages)
+            asyncio.run(self._clear())
             with DemoServer(spec) as web:
                 print(f"A web of {opts.hosts} hosts is at {web.seeds[0]} while this runs.")
                 return _crawl(web.seeds[0], opts.workers)
         except DemoError as error:
             raise ConfigError(str(error)) from None
 
+    async def _clear(self) -> None:
+        """A demo that was interrupted is forgotten, its web is gone; your own crawl is not."""
+        assert self.settings is not None
+        resolved = connection.resolve(self.settings)
+        client = await connection.connect(resolved.url, resolved.params)
+        try:
+            frontier = Frontier(client, CRAWL, "")
+            meta = await frontier.attach()
+            if not meta or meta["state"] == "finished":
+                return
+            if any(not run.startswith(RUN) for run in meta["runs"].split()):
+                raise ConfigError(
+                    f"{CRAWL} has a crawl of yours that is not finished: scrapy crawl {CRAWL} goes "
+                    f"on with it, scrapy purge {CRAWL} --yes forgets it, and then there is room "
+                    "for the demo"
+                )
+            await purging.purge(frontier)
+        finally:
+            await client.aclose()
+
 
 def _crawl(seed: str, workers: int) -> int:
     scrapy = [sys.executable, "-m", "scrapy"]
-    fleet = ["fleet", "site", "-n", str(workers), "-a", f"seeds={seed}", "-a", "scope=any"]
-    code = subprocess.call([*scrapy, *fleet])
-    return code or subprocess.call([*scrapy, "merge", "site"])
+    fleet = ["fleet", CRAWL, "-n", str(workers), "-a", f"seeds={seed}", "-a", "scope=any"]
+    run = ["-s", f"CRAWL_RUN_ID={RUN}{secrets.token_hex(8)}"]
+    code = subprocess.call([*scrapy, *fleet, *run])
+    return code or subprocess.call([*scrapy, "merge", CRAWL])

@@ -57,19 +57,21 @@ class Command(ProjectCommand):
         folder = Path(Config.from_settings(self.settings).output) / crawl
         folder.mkdir(parents=True, exist_ok=True)
         resolved = connection.resolve(self.settings)
-        return Fleet(_command(crawl, opts), folder, lambda: _progress(crawl, resolved)).sail(
-            opts.workers
-        )
+        run = self.settings.get("CRAWL_RUN_ID") or secrets.token_hex(8)
+        fleet = Fleet(_command(crawl, opts), folder, run, lambda: _progress(crawl, resolved))
+        return fleet.sail(opts.workers)
 
 
 class Fleet:
     """Worker processes, their logs, and their common end."""
 
-    def __init__(self, command: list[str], folder: Path, progress: Callable[[], str]) -> None:
+    def __init__(
+        self, command: list[str], folder: Path, run: str, progress: Callable[[], str]
+    ) -> None:
         self._command = command
         self._progress = progress
         self._folder = folder
-        self._run = secrets.token_hex(8)
+        self._run = run
         self._workers: list[subprocess.Popen[bytes]] = []
 
     def sail(self, count: int) -> int:
@@ -105,7 +107,7 @@ class Fleet:
 
     def _start(self, log: Path) -> subprocess.Popen[bytes]:
         # In a session of its own, so that Ctrl-C reaches it once: from here.
-        with log.open("wb") as file:
+        with log.open("ab") as file:
             return subprocess.Popen(
                 [*self._command, "-s", f"CRAWL_RUN_ID={self._run}"],
                 stdout=file,

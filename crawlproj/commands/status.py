@@ -53,7 +53,8 @@ def as_text(now: dict[str, Any]) -> str:
     lines.append(f"  {'balance':<12}{now['balance']:>12,}")
     lines += ["", f"  {'duplicates':<12}{now['duplicates']:>12,}  links to URLs known already"]
     lines.append(f"  {'hosts':<12}{now['hosts']:>12,}")
-    lines += [f"    {_host(host)}" for host in (*now["busiest"], *now["slowest"])]
+    shown = {host["host"]: host for host in (*now["busiest"], *now["slowest"])}
+    lines += [f"    {_host(host)}" for host in shown.values()]
     lines += ["", _seen(now["seen"]), "", f"  workers: {len(now['workers'])}"]
     lines += [f"    {_worker(worker)}" for worker in now["workers"]]
     return "\n".join(lines)

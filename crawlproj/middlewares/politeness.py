@@ -37,7 +37,6 @@ class PolitenessMiddleware:
 
     def __init__(self, config: Config, scheduler: Callable[[], Scheduler | None]) -> None:
         self._scheduler = scheduler
-        self._delay_s = config.delay_s or 0
         self._slowness = config.slowness
         self._longest_pause_ms = round(config.longest_pause_s * 1000)
         self._backoff_ms = round(config.backoff_s * 1000)
@@ -79,9 +78,12 @@ class PolitenessMiddleware:
         return scheduler.notes.of(request) if scheduler is not None else None
 
     def _note(self, held: Held, health: int, robots_txt: Response | None = None) -> None:
-        host = held.lease.host
+        scheduler, host = self._scheduler(), held.lease.host
+        assert scheduler is not None
         override = self._overrides.for_host(host)
-        delay_s = self._delay_s if override.delay_s is None else override.delay_s
+        # The crawl's delay, not this worker's: whoever began it has set it for all.
+        crawl_s = scheduler.frontier.limits.delay_ms / 1000
+        delay_s = crawl_s if override.delay_s is None else override.delay_s
         held.failed = health
         held.pause_ms = pacing.pause_ms(
             round(delay_s * 1000),

@@ -301,7 +301,7 @@ def test_ctrl_c_lets_a_fleet_return_what_it_holds(ships: Fleet, web: DemoServer)
         process.wait()
     assert process.returncode == 0
     assert err == "stopping the workers; once more ends them at once\n"
-    assert "Crawl site is running" in out
+    assert "Crawl site is stopped" in out
     now = ships.status()
     assert (now["leased"], now["workers"], now["balance"]) == (0, [], 0)
     assert now["queued"] > 0

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from crawlproj.demo import DemoServer, WebSpec
-from crawlproj.demo.log import fetch_counts
+from crawlproj.demo.log import fetch_counts, smallest_gap_s
 from tests.servers.fleet import Fleet, fleet
 from tests.servers.redis import RedisServer, wait_for
 
@@ -168,6 +168,19 @@ def test_after_a_finished_crawl_the_next_start_begins_a_new_one(ships: Fleet) ->
     folder = ships.output / "site"
     assert len(list(folder.glob("pages-*.csv"))) == 1
     assert len(list(folder.glob("earlier-*/pages-*.csv"))) == 1
+
+
+def test_a_worker_that_joins_keeps_the_pace_and_limits_of_the_crawl(ships: Fleet) -> None:
+    with DemoServer(WebSpec(hosts=2, pages=24).smooth()) as web:
+        ships.start(seeds=",".join(web.seeds), delay=0.6, pages=20)
+        wait_for(lambda: ships.status()["done"] >= 2, "a beginning", 30)
+        ships.start()
+        told = ships.start(delay=0, pages=5)
+        assert ships.wait() == ["finished"] * 3
+        assert min(smallest_gap_s(web.requests()).values()) >= 0.6
+    assert ships.status()["done"] == 20
+    assert "was begun with delay 0.6, pages 20" in told.log
+    assert "was begun with" not in ships.workers[1].log
 
 
 def test_a_slow_page_is_not_taken_for_a_dead_worker(ships: Fleet) -> None:
