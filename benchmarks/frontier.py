@@ -21,6 +21,7 @@ from scrapy_redis.queue import PriorityQueue
 from benchmarks.common import (
     Row,
     cores,
+    empty,
     machine,
     medians,
     memory_bytes,
@@ -96,7 +97,7 @@ async def measure(
     limits = Limits(per_host=each, seen_capacity=urls)
     filled: Row = {"queued": urls, "hosts": hosts}
     for name, referer in (("bytes_with_referer", REFERER), ("bytes", "")):
-        client.flushall()
+        empty(client)
         empty_bytes = memory_bytes(client)
         frontier = await joined(url, limits, "filler")
         filled |= await push_rate(frontier, client, urls, hosts, referer)
@@ -139,7 +140,7 @@ async def take(client: redis.Redis, frontiers: Sequence[Frontier]) -> Row:
 
 def measure_theirs(client: redis.Redis, urls: int, hosts: int) -> Row:
     """scrapy-redis: request_seen and push, then pop."""
-    client.flushall()
+    empty(client)
     empty_bytes = memory_bytes(client)
     spider = Spider("bench")
     queue = PriorityQueue(client, spider, "%(spider)s:requests")

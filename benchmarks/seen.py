@@ -17,7 +17,18 @@ from typing import Any
 
 import redis
 
-from benchmarks.common import Row, cores, machine, medians, numbers, pin, publish, redis_server, say
+from benchmarks.common import (
+    Row,
+    cores,
+    empty,
+    machine,
+    medians,
+    numbers,
+    pin,
+    publish,
+    redis_server,
+    say,
+)
 from crawlproj import connection, keys
 from crawlproj.frontier.frontier import Frontier, Limits
 from crawlproj.frontier.shard import Kind, Push
@@ -36,7 +47,7 @@ def names(first: int, count: int) -> Iterator[list[str]]:
 
 
 async def measure_filter(url: str, client: redis.Redis, urls: int, error_rate: float) -> Row:
-    client.flushall()
+    empty(client)
     frontier = Frontier(await connection.connect(url), "bench", "worker")
     await frontier.open(Limits(seen_capacity=urls, seen_error_rate=error_rate), {}, "bench")
     began_s = time.perf_counter()
@@ -59,7 +70,7 @@ def _probe(frontier: Frontier, urls: int) -> Row:
 
 
 def measure_set(client: redis.Redis, urls: int) -> Row:
-    client.flushall()
+    empty(client)
     began_s = time.perf_counter()
     for batch in names(0, urls):
         with client.pipeline(transaction=False) as pipe:
