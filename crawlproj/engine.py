@@ -75,10 +75,6 @@ class EngineWatch:
         slot = self._engine._slot
         return slot is None or slot.closing is not None
 
-    def has_free_slot(self) -> bool:
-        """True if the downloader would take another request."""
-        return not self._engine.needs_backout()
-
     async def process_item(self, item: Any) -> None:
         """Send an item that no page has yielded through the pipelines and feeds."""
         scraper = self._engine.scraper

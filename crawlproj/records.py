@@ -15,7 +15,7 @@ import msgpack
 from scrapy import Request
 
 from crawlproj.errors import CrawlError
-from crawlproj.urls import UrlError, normalise
+from crawlproj.urls import normalise
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -140,14 +140,6 @@ def address(url: str) -> Address:
     """The queue and the key of a GET; raises UrlError if the URL cannot be crawled."""
     normal = normalise(url)
     return Address(normal.host, str(normal))
-
-
-def seed_address(url: str) -> Address:
-    """The same for a seed: here a refusal is the user's to see."""
-    try:
-        return address(url)
-    except UrlError as error:
-        raise RecordError(str(error)) from None
 
 
 def _entry(record: list[Any]) -> bytes:

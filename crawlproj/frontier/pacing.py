@@ -92,11 +92,6 @@ def backoff_ms(failures: int, *, base_ms: int, most_ms: int, jitter: float = 0.0
     return math.ceil(_clamped(base_ms * 2**doublings, most_ms) * (1 - spread))
 
 
-def is_quarantined(failures: int, threshold: int) -> bool:
-    """Whether a host has failed so often in a row that it is given up; a threshold of 0: never."""
-    return 0 < threshold <= failures
-
-
 def hold_ms(
     status: int,
     retry_after_ms: int | None,

@@ -99,7 +99,7 @@ class ProbeSpider(scrapy.Spider):
         raise DontCloseSpider
 
     async def end(self) -> None:
-        assert self.watch.has_free_slot() and not self.watch.closing
+        assert not self.watch.closing
         await self.watch.process_item({"name": "of-no-page"})
         self.watch.wake()
         self.watch.close("told to")

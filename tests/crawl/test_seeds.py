@@ -19,7 +19,7 @@ from crawlproj.demo.log import fetch_counts
 from crawlproj.frontier.frontier import Frontier, Limits
 from crawlproj.frontier.shard import Kind, Push
 from crawlproj.intake import Intake, SeedList, parse_seed
-from crawlproj.records import encode_link, seed_address
+from crawlproj.records import address, encode_link
 from tests.servers.fleet import Fleet, fleet
 from tests.servers.origin import Origin, Reply
 from tests.servers.redis import RedisServer, wait_for
@@ -177,7 +177,7 @@ def test_a_worker_that_dies_between_taking_a_seed_in_and_removing_it_loses_nothi
         pass
 
     def to_push(request: Any) -> Push:
-        host, key = seed_address(request.url)
+        host, key = address(request.url)
         return Push(Kind.SEED, host, 0, encode_link("/", 0), key)
 
     async def crash_and_go_on() -> dict[str, int]:

@@ -18,7 +18,6 @@ from crawlproj.frontier.pacing import (
     Overrides,
     backoff_ms,
     hold_ms,
-    is_quarantined,
     pause_ms,
     retry_after_ms,
 )
@@ -184,16 +183,6 @@ def test_the_back_off_grows_and_keeps_at_least_half_of_itself(
     assert whole_ms / 2 <= wait_ms(failures, jitter) <= whole_ms
     assert wait_ms(failures, jitter) <= wait_ms(failures + 1, jitter)
     assert wait_ms(200, 0) == most_ms
-
-
-@pytest.mark.parametrize(
-    ("failures", "threshold", "expected"),
-    [(0, 5, False), (4, 5, False), (5, 5, True), (6, 5, True), (0, 0, False), (99, 0, False)],
-)
-def test_a_host_is_quarantined_at_the_threshold(
-    failures: int, threshold: int, expected: bool
-) -> None:
-    assert is_quarantined(failures, threshold) is expected
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,6 @@ from crawlproj.records import (
     encode_link,
     encode_request,
     glance,
-    seed_address,
 )
 from crawlproj.urls import UrlError
 
@@ -244,11 +243,8 @@ def test_a_glance_at_an_unreadable_entry_tells_its_host(entry: bytes, attempts: 
 
 def test_an_address_is_the_host_that_is_paced_and_the_key_that_is_seen() -> None:
     assert address("HTTP://A.example:80/x#y") == Address(HOST, f"{HOST}/x")
-    assert seed_address("HTTP://A.example:80/x#y") == Address(HOST, f"{HOST}/x")
 
 
 def test_a_url_that_cannot_be_crawled_has_no_address() -> None:
     with pytest.raises(UrlError):
         address("mailto:a@b")
-    with pytest.raises(RecordError, match="only http and https"):
-        seed_address("mailto:a@b")
