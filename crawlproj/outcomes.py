@@ -82,6 +82,11 @@ PUT_OFF_MS = 300
 """How long a page waits for its host's robots.txt before it is looked at again."""
 
 
+CLOCK_MS = 2
+"""What whole milliseconds cut off the frontier's clock, and a clock that is being set right off
+the time between: a rest is longer by this, never shorter than asked for."""
+
+
 @dataclass(frozen=True)
 class Patience:
     """How long to wait and how often to try."""
@@ -97,8 +102,8 @@ class Patience:
             settlement.status, settlement.size = held.status, held.size
         if held.downloaded_at is not None:
             settlement.ended_ago_ms = int((time.monotonic() - held.downloaded_at) * 1000)
-            settlement.pause_ms = held.pause_ms if held.failed else self.pause_ms
-            settlement.failed, settlement.hold_ms = held.failed, held.hold_ms
+            settlement.pause_ms = _rounded_up(held.pause_ms if held.failed else self.pause_ms)
+            settlement.failed, settlement.hold_ms = held.failed, _rounded_up(held.hold_ms)
         return settlement
 
     def _verdict(self, held: Held) -> Settlement:
@@ -116,6 +121,10 @@ class Patience:
         if held.status:
             return Settlement(token, "done")
         return Settlement(token, "filtered", reason=ignored_reason(held.error))
+
+
+def _rounded_up(rest_ms: int) -> int:
+    return rest_ms + CLOCK_MS if rest_ms else 0
 
 
 def may_pass(error: Exception) -> bool:

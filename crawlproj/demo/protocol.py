@@ -146,7 +146,7 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._is_writing = False
-        self._finish()
+        self._finish(now_s())
         self._serve()
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -178,20 +178,23 @@ class Connection(asyncio.Protocol):
     def _send(self) -> None:
         assert self._pending is not None
         request, reply = self._pending
+        # Once the kernel has the last byte the client may have it too, and this process may be
+        # set aside before it reads the clock: a reply that leaves at once ends as it is sent.
+        end_s = now_s()
         if request.method == "HEAD":
             self._transport.write(reply.head)
         else:
             self._transport.write(b"".join((reply.head, *reply.body)))
         if not self._is_writing:
-            self._finish()
+            self._finish(end_s)
 
-    def _finish(self) -> None:
+    def _finish(self, end_s: float) -> None:
         if self._pending is None:
             return
         request, reply = self._pending
         self._pending = None
         if self._log:
-            self._log(request, reply.status, now_s(), self._peer)
+            self._log(request, reply.status, end_s, self._peer)
         if request.headers.closes:
             self._buffer = b""
             self._transport.close()

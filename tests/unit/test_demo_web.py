@@ -245,7 +245,8 @@ def test_slow_pages_and_their_log_take_their_time(demo: DemoServer) -> None:
     url = next(url for url, page in demo.web.pages.items() if page.delay_s)
     fetch(url)
     *_, request = [request for request in demo.requests() if request.url == url]
-    assert 0.1 <= request.end_s - request.start_s < 1
+    # A loop whose timers are whole milliseconds may be a moment early.
+    assert 0.095 <= request.end_s - request.start_s < 1
 
 
 def test_robots_txt_is_served_by_some_hosts_only(demo: DemoServer) -> None:
