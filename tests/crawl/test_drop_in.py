@@ -243,7 +243,6 @@ def test_two_workers_fetch_each_request_once(shop: Shop, redis_server: RedisServ
     assert fetched.pop(origin.url("/")) == 2
     assert fetched == {origin.url(path): 1 for path in fan(200) if path != "/"}
     assert len(shop.items()) == 200
-    assert all(json.loads(part.read_text()) for part in shop.ships.project.glob("out-*.json"))
     assert_settled(shop.status(), "stopped")
 
 
