@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from crawlproj.frontier.scoring import Candidate, Strategy, level
 from crawlproj.frontier.shard import Kind, Push
+from crawlproj.links import MAX_SHOWN
 from crawlproj.records import encode_link
 from crawlproj.urls import Url, UrlError, normalise
 
@@ -67,7 +68,7 @@ class Discovery:
             try:
                 url = normalise(href, base)
             except UrlError as error:
-                self._filter("", href[:200], error.reason)
+                self._filter("", href[:MAX_SHOWN], error.reason)
                 continue
             usable += 1
             if self._offer(url, depth, referer):

@@ -19,9 +19,10 @@ from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.shard import Shard
 from crawlproj.frontier.wire import unpack
 from crawlproj.items import utc_timestamp
+from crawlproj.links import MAX_SHOWN
 from crawlproj.records import glance
 from crawlproj.rules import Rules
-from crawlproj.urls import Url
+from crawlproj.urls import TRAPS, Url, UrlError, normalise
 
 AT_ONCE = 1000
 NEVER, SEEN = "never seen", "seen"
@@ -35,9 +36,29 @@ class Trace(NamedTuple):
     details: dict[str, Any]
 
 
-async def trace(frontier: Frontier, url: Url, folder: Path) -> Trace:
-    """What became of the URL, as far as it can be known here. In the order in which a URL moves,
-    so that one which moves meanwhile is not missed."""
+async def trace(frontier: Frontier, text: str, folder: Path) -> Trace:
+    """What became of a URL, as far as it can be known here."""
+    is_there = bool(await frontier.attach())
+    try:
+        url = normalise(text)
+    except UrlError as error:
+        return await _unusable(frontier, text, error, is_there)
+    if not is_there:
+        return Trace(NEVER, f"there is no crawl {frontier.crawl!r} yet", {})
+    return await _usable(frontier, url, folder)
+
+
+async def _unusable(frontier: Frontier, text: str, error: UrlError, is_there: bool) -> Trace:
+    """A link that no page can be behind is in the seen filter as it was written, cut short."""
+    details = {"reason": error.reason}
+    key = f"{error.reason} {text[:MAX_SHOWN]}"
+    if is_there and await _is_seen(frontier.shard_of(""), key):
+        return Trace("filtered", f"found and not followed: {error}", details)
+    return Trace("refused", f"cannot be crawled: {error}", details)
+
+
+async def _usable(frontier: Frontier, url: Url, folder: Path) -> Trace:
+    """In the order in which a URL moves, so that one which moves meanwhile is not missed."""
     shard = frontier.shard_of(url.host)
     for look in (_queued, _delayed, _leased, _dead):
         if found := await look(shard, url):
@@ -133,7 +154,7 @@ def _rows(part: Path) -> Iterator[dict[str, str]]:
 
 async def _filtered(frontier: Frontier, shard: Shard, url: Url, rules: Rules) -> Trace | None:
     """A link that was found and not followed is in the seen filter with its reason."""
-    for reason in ("offsite", "denied", "not_allowed", "depth"):
+    for reason in ("offsite", "denied", "not_allowed", "depth", *TRAPS):
         if await _is_seen(shard, f"{reason} {url}") and not await _is_seen(shard, str(url)):
             text = f"found and not followed: {_rule(rules, reason)}"
             return Trace("filtered", text, {"reason": reason})
@@ -161,6 +182,10 @@ def _rule(rules: Rules, reason: str) -> str:
         "denied": f"it matches deny={' '.join(rules.deny)}",
         "not_allowed": f"it does not match allow={' '.join(rules.allow)}",
         "depth": f"farther than depth={rules.depth} links from a seed",
+        **{
+            reason: f"it looks made up by a site without end ({what})"
+            for reason, what in TRAPS.items()
+        },
     }[reason]
 
 

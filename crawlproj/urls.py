@@ -46,6 +46,13 @@ MAX_REPEATS = 3
 MAX_PARAMS = 20
 """Parameters of a query; combinations of search filters grow without end."""
 
+TRAPS = {
+    "trap-depth": f"a path of more than {MAX_DEPTH} segments",
+    "trap-repeat": f"one segment more than {MAX_REPEATS} times",
+    "trap-params": f"more than {MAX_PARAMS} parameters",
+}
+"""The reasons that `looks_like_trap` gives, and what is meant by them."""
+
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
 _HOSTS_CACHED = 65_536
 # Escapes and fragments make a URL longer than its normal form, but not without end.

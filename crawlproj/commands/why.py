@@ -9,7 +9,6 @@ from crawlproj import tracing
 from crawlproj.commanding import FrontierCommand, show
 from crawlproj.config import Config
 from crawlproj.frontier.frontier import Frontier
-from crawlproj.urls import UrlError, normalise
 
 
 class Command(FrontierCommand):
@@ -22,17 +21,7 @@ class Command(FrontierCommand):
         if not rest:
             raise self.wrong_use("give a URL")
         folder = Path(Config.from_settings(self.settings).output) / frontier.crawl
-        found = await _trace(frontier, rest[0], folder)
+        found = await tracing.trace(frontier, rest[0], folder)
         told = {"url": rest[0], "state": found.state, "text": found.text, **found.details}
         show(opts, told, f"{rest[0]}: {found.text}")
         return 1 if found.state in (tracing.NEVER, "refused") else 0
-
-
-async def _trace(frontier: Frontier, text: str, folder: Path) -> tracing.Trace:
-    try:
-        url = normalise(text)
-    except UrlError as error:
-        return tracing.Trace("refused", f"cannot be crawled: {error}", {"reason": error.reason})
-    if not await frontier.attach():
-        return tracing.Trace(tracing.NEVER, f"there is no crawl {frontier.crawl!r} yet", {})
-    return await tracing.trace(frontier, url, folder)
