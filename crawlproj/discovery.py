@@ -56,8 +56,16 @@ class Discovery:
         if len(self._host_pages) > REMEMBERED_HOSTS:
             self._host_pages.popitem(last=False)
 
-    def follow(self, hrefs: Iterable[str], base: Url, depth: int, referer: str) -> int:
-        """Offer a page's links to the frontier; returns how many could be used."""
+    def follow(
+        self,
+        hrefs: Iterable[str],
+        base: Url,
+        depth: int,
+        referer: str,
+        encoding: str = "utf-8",
+    ) -> int:
+        """Offer a page's links to the frontier; returns how many could be used. `encoding` is
+        what their queries are escaped in."""
         usable = repeated = 0
         for href in hrefs:
             name = _absolute(href, base.host)
@@ -66,7 +74,7 @@ class Discovery:
                 repeated += 1
                 continue
             try:
-                url = normalise(href, base)
+                url = normalise(href, base, encoding=encoding)
             except UrlError as error:
                 self._filter("", href[:MAX_SHOWN], error.reason)
                 continue
@@ -113,6 +121,8 @@ class Discovery:
 
 def _absolute(href: str, host: str) -> str:
     """The same text for every page that means the same link by it, or '' where pages differ."""
+    if not href.isascii():
+        return ""
     if href.startswith("/"):
         return host + href
     return href if href.startswith("http") else ""

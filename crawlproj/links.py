@@ -361,6 +361,11 @@ def base_of(page: Page, url: Url) -> Url:
         return url
 
 
+def query_encoding(encoding: str) -> str:
+    """What queries of a page's links are escaped in, the standard's "output encoding"."""
+    return "utf-8" if encoding.startswith("utf-16") else encoding
+
+
 def resolve(
     hrefs: Iterable[str],
     base: Url,
@@ -370,8 +375,7 @@ def resolve(
     encoding: str = "utf-8",
 ) -> tuple[list[Url], list[tuple[str, str]]]:
     """Return the different URLs that the links lead to, and (href, reason) of the unusable ones."""
-    if encoding.startswith("utf-16"):
-        encoding = "utf-8"  # the standard's "output encoding": queries are never UTF-16
+    encoding = query_encoding(encoding)
     urls: dict[Url, None] = {}
     unusable: list[tuple[str, str]] = []
     for href in hrefs:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import scrapy
 from scrapy import Request
 from scrapy.http import Response, TextResponse
+from w3lib.encoding import http_content_type_encoding
 
 from crawlproj import connection, links
 from crawlproj.config import arguments, refuse_unknown_arguments
@@ -69,7 +70,7 @@ class SiteSpider(scrapy.Spider):
             yield self._page(response, redirect_to=self._redirect(response))
         elif isinstance(response, TextResponse) and _is_html(response):
             heeds = self.settings.getbool("CRAWL_NOFOLLOW", True)
-            page = links.extract(response.body, response.encoding, skip_nofollow=heeds)
+            page = links.extract(response.body, _charset(response), skip_nofollow=heeds)
             found = (
                 0 if heeds and self._is_nofollow(response, page) else self._follow(response, page)
             )
@@ -84,7 +85,18 @@ class SiteSpider(scrapy.Spider):
     def _follow(self, response: Response, page: links.Page) -> int:
         base = links.base_of(page, normalise(response.url))
         depth = response.meta["depth"] + 1
-        return self._discovery().follow(page.links, base, depth, response.url)
+        if page.overflow:
+            self._count_left_out(response.url, page.overflow)
+        encoding = links.query_encoding(page.encoding)
+        return self._discovery().follow(page.links, base, depth, response.url, encoding)
+
+    def _count_left_out(self, url: str, count: int) -> None:
+        assert self.crawler.stats is not None
+        self.crawler.stats.inc_value("crawl/links_left_out", count)
+        self.logger.warning(
+            "%s has %s links more than the %s that are kept",
+            *(url, f"{count:,}", f"{links.MAX_LINKS:,}"),
+        )
 
     def _is_nofollow(self, response: Response, page: links.Page) -> bool:
         tags = response.headers.getlist("X-Robots-Tag")
@@ -119,6 +131,12 @@ class SiteSpider(scrapy.Spider):
             worker=self._discovery().worker_name,
             **columns,
         )
+
+
+def _charset(response: Response) -> str | None:
+    """What the header says: the page itself is asked only where that says nothing."""
+    content_type = (response.headers.get("Content-Type") or b"").decode("latin-1")
+    return http_content_type_encoding(content_type)
 
 
 def _is_html(response: Response) -> bool:
