@@ -38,6 +38,7 @@ from scrapy.exceptions import (
     IgnoreRequest,
     UnsupportedURLSchemeError,
 )
+from scrapy.utils._download_handlers import make_response
 from scrapy.utils.ssl import _make_ssl_context
 
 from crawlproj.addresses import AddressPolicy
@@ -61,6 +62,10 @@ ENCODINGS = 2
 
 IDLE_HOSTS = 256
 """Hosts with a connection kept for the next request: a broad crawl must not run out of files."""
+
+BEGINNING = "download_beginning"
+"""Key of `request.meta`: only so many bytes of the body are wanted; no more than one beyond them
+is kept, whatever DOWNLOAD_MAXSIZE says."""
 
 LOOKUPS = 32
 """Names resolved at a time: a name server that does not answer holds up one of them."""
@@ -116,6 +121,18 @@ class SafeDownloadHandler(AiohttpDownloadHandler):
         response = await super().download_request(request)
         is_encoded = response.body and "Content-Encoding" in response.headers
         return self._decoded(request, response) if is_encoded else response
+
+    async def _read_response(self, response: _ClientResponse, request: Request) -> Response:
+        most = request.meta.get(BEGINNING)
+        if most is None:
+            return await super()._read_response(response, request)
+        known = self._build_base_response_args(response, request, self._extract_headers(response))
+        body = bytearray()
+        async for chunk in self._iter_body_chunks(response):
+            body += chunk
+            if len(body) > most:
+                break
+        return make_response(**known, body=bytes(body[: most + 1]))
 
     @asynccontextmanager
     async def _make_request(

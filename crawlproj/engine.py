@@ -18,6 +18,7 @@ from scrapy.utils.defer import _schedule_coro
 if TYPE_CHECKING:
     from scrapy.core.engine import ExecutionEngine
     from scrapy.crawler import Crawler
+    from scrapy.http import Response
 
 
 class _Observed(set[Request]):
@@ -33,7 +34,8 @@ class _Observed(set[Request]):
 
 
 class EngineWatch:
-    """Tells of the end of every request, and of the error that ended its download."""
+    """Tells of the end of every request, of the error that ended its download, and of responses
+    that reach their callback."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
@@ -56,6 +58,15 @@ class EngineWatch:
 
         methods: Any = self._engine.downloader.middleware.methods
         methods["process_exception"].append(process_exception)
+
+    def on_callback(self, callback: Callable[[Response], None]) -> None:
+        """Call back with a response that its callback is about to get, whatever its status: no
+        spider middleware has turned it away."""
+
+        def process_spider_input(response: Response) -> None:
+            callback(response)
+
+        self._engine.scraper.spidermw.methods["process_spider_input"].append(process_spider_input)
 
     def wake(self) -> None:
         """Make the engine ask for requests at the next turn of the loop."""

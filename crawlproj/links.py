@@ -215,6 +215,7 @@ _refresh = re.compile(
 )
 _candidate = re.compile(r"([^\s,]\S*[^\s,]|[^\s,])(?:\s[^,]*+)?+")
 _HTML_SPACE = " \t\n\f\r"
+_spaces = re.compile(r"[ \t\n\f\r]+")
 _FOLLOWED_RELATIONS = {"next", "prev", "canonical"}
 
 
@@ -348,7 +349,8 @@ def _decode_entity(entity: re.Match[str]) -> str:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(html.unescape(text[: 4 * MAX_TITLE]).split())[:MAX_TITLE].rstrip()
+    line = _spaces.sub(" ", html.unescape(text[: 4 * MAX_TITLE])).strip(" ")
+    return line[:MAX_TITLE].rstrip(" ")
 
 
 def base_of(page: Page, url: Url) -> Url:

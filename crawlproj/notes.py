@@ -33,6 +33,7 @@ class Notes:
         """Hear of everything that can happen to a request."""
         watch.on_end(self._ended)
         watch.on_download_error(self._failed)
+        watch.on_callback(self._delivered)
         connect = crawler.signals.connect
         connect(self._received, signals.response_received)
         connect(self._downloaded, signals.request_left_downloader)
@@ -79,6 +80,10 @@ class Notes:
     def _failed(self, request: Request, error: Exception) -> None:
         if held := self.of(request):
             held.error = error
+
+    def _delivered(self, response: Response) -> None:
+        if held := self.of(response.request):
+            held.delivered = True
 
     def _callback_failed(self, failure: Failure, response: Any) -> None:
         if held := self.of(getattr(response, "request", None)):

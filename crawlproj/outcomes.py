@@ -49,6 +49,7 @@ class Held:
     last_status: int = 0
     size: int = 0
     error: Exception | None = None
+    delivered: bool = False
     callback_error: str = ""
     bad_record: bool = False
     filtered: str = ""
@@ -66,7 +67,8 @@ class Held:
     @property
     def attempts(self) -> int:
         """Times it has been tried, this one included."""
-        return self.lease.entry[0] + 1
+        entry = self.lease.entry
+        return entry[0] + 1 if entry else 1
 
     @property
     def kind(self) -> str:
@@ -109,7 +111,8 @@ class Patience:
     def _verdict(self, held: Held) -> Settlement:
         token = held.lease.token
         if held.put_off:
-            return Settlement(token, "wait", delay_ms=PUT_OFF_MS)
+            delay_ms = max(held.hold_ms, PUT_OFF_MS)
+            return Settlement(token, "wait", delay_ms=delay_ms, hold_ms=held.hold_ms)
         if held.retry_entry is not None and held.attempts < self.max_attempts:
             delay_ms = self.retry_delay_ms * 2 ** (held.attempts - 1)
             return Settlement(token, "retry", entry=held.retry_entry, delay_ms=delay_ms)
@@ -139,7 +142,7 @@ def failure_reason(held: Held) -> str:
     if held.callback_error:
         return f"callback_{held.callback_error}"
     status = held.status or held.last_status
-    if status >= 400:
+    if status >= 400 and not held.delivered:
         return f"http_{status}"
     if held.error is not None and not isinstance(held.error, IgnoreRequest):
         name = type(held.error).__name__

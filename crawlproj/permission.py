@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from scrapy import Request
 
 from crawlproj import keys, robots
+from crawlproj.download import BEGINNING
 from crawlproj.frontier.pacing import Overrides
 from crawlproj.frontier.scoring import HIGHEST
 from crawlproj.frontier.shard import Kind, Push
@@ -47,8 +48,14 @@ UNREACHABLE_S = 600
 RECHECK_S = 3600
 REMEMBERED = 20_000
 
+UNPACKED_BYTES = 16 * 2**20
+"""What a compressed robots.txt may grow to; the crawl's own limit is about pages."""
+
 ASKED = b""
 """Kept where a host's rules will be, while somebody is on the way to fetch them."""
+
+CLOCK_S = 1
+"""By how much the age of a key may be overrated: Redis tells it in whole seconds."""
 
 ASKED_S = 60
 """How long others trust in that, before one of them asks again."""
@@ -59,6 +66,8 @@ class Known(NamedTuple):
 
     rules: robots.RobotsRules | None
     until: float
+    rests_until: float = 0.0
+    """Before that the host gets no page, since nothing has paused it for its Crawl-delay."""
 
 
 class Permission:
@@ -72,12 +81,14 @@ class Permission:
         user_agent: str,
         max_attempts: int,
         overrides: Overrides,
+        longest_pause_s: float,
     ) -> None:
         self._frontier = frontier
         self._push = push
         self._user_agent = user_agent
         self._max_attempts = max_attempts
         self._overrides = overrides
+        self._longest_pause_s = longest_pause_s
         self._known: OrderedDict[str, Known] = OrderedDict()
         self._introduced: OrderedDict[str, None] = OrderedDict()
         self._put_off: Counter[str] = Counter()
@@ -119,6 +130,11 @@ class Permission:
             return "robots_unreachable"
         return None if known.rules.allows(url) else "robots"
 
+    def rest_ms(self, host: str) -> int:
+        """How long the host must still rest before its first page."""
+        known = self._known.get(host)
+        return max(0, round((known.rests_until - time.monotonic()) * 1000)) if known else 0
+
     def delay_s(self, host: str) -> float | None:
         """The host's Crawl-delay."""
         known = self._known.get(host)
@@ -142,6 +158,7 @@ class Permission:
     def prepare(self, request: Request, held: Held) -> None:
         """Let a request for a robots.txt come back here, however it ends."""
         request.meta.update(handle_httpstatus_all=True, dont_redirect=True, dont_retry=True)
+        request.meta.update({BEGINNING: robots.MOST_BYTES, "download_maxsize": UNPACKED_BYTES})
 
         async def received(response: Response) -> None:
             await self._received(response, held)
@@ -162,7 +179,9 @@ class Permission:
             await self._unreachable(request, held)
         elif verdict is not robots.Verdict.REDIRECT or not self._followed(response, request):
             known = verdict if verdict is robots.Verdict.RULES else robots.Verdict.ALLOW_ALL
-            await self._store(host, robots.pack(response.status, known, response.body), KEPT_S)
+            borrowed = held.lease.host != host
+            packed = robots.pack(response.status, known, response.body, borrowed=borrowed)
+            await self._store(host, packed, KEPT_S)
 
     def _followed(self, response: Response, request: Request) -> bool:
         """Queue where a robots.txt has moved to, at the host it has moved to."""
@@ -209,9 +228,16 @@ class Permission:
             return
         denies = stored.verdict is robots.Verdict.DENY_ALL
         rules = None if denies else stored.rules(self._user_agent)
-        self._known[host] = Known(rules, time.monotonic() + min(seconds, RECHECK_S))
+        now = time.monotonic()
+        rest_s = self._first_rest_s(rules, KEPT_S - seconds) if rules and stored.borrowed else 0.0
+        self._known[host] = Known(rules, now + min(seconds, RECHECK_S), now + rest_s)
         self._put_off.pop(host, None)
         _bound(self._known)
+
+    def _first_rest_s(self, rules: robots.RobotsRules, age_s: int) -> float:
+        """What is left of a Crawl-delay that came from another host, where it was not kept."""
+        delay_s = min(rules.delay_s or 0.0, self._longest_pause_s)
+        return max(0.0, delay_s - max(0, age_s - CLOCK_S))
 
     def _key(self, host: str) -> str:
         return keys.robots(self._frontier.crawl, self._frontier.shard_of(host).number, host)

@@ -103,6 +103,9 @@ def decode(host: str, level: int, entry: bytes, spider: Spider) -> Request:
         if entry[1] != FORMAT:
             raise RecordError(f"a record of format {entry[1]}: this version reads {FORMAT}")
         url, depth, referer, rest = _fields(entry, host)
+        # Whoever fetches it keeps the pace and the rules of the host in whose queue it stands.
+        if not url.startswith(f"{host}/") and normalise(url).host != host:
+            raise RecordError(f"a record of another host in the queue of {host}")
         meta = {**rest.pop("meta", {}), "depth": depth}
         if referer:
             meta["referer"] = referer

@@ -30,6 +30,7 @@ PATH = "/robots.txt"
 
 _FORMAT = 1
 _HEADER = struct.Struct(">BBH")
+_BORROWED = 0x80
 
 # Lines are handled as one character a byte, so that a file in any encoding keeps its octets.
 _BLANKS = " \t\v\f"
@@ -320,6 +321,8 @@ class Stored:
     """Of the fetch; 0 if there was no answer."""
     verdict: Verdict
     body: bytes
+    borrowed: bool = False
+    """It came, by a redirect, from another host."""
 
     def rules(self, user_agent: str) -> RobotsRules:
         """What it says to `user_agent`."""
@@ -329,22 +332,25 @@ class Stored:
         return parse(everything, "")
 
 
-def pack(status: int, verdict: Verdict, body: bytes = b"") -> bytes:
+def pack(status: int, verdict: Verdict, body: bytes = b"", *, borrowed: bool = False) -> bytes:
     """The outcome of a fetch in a few bytes; a body is kept where there are rules, up to the
     limit."""
     kept = _first(body) if verdict is Verdict.RULES else b""
     known = status if 0 <= status <= 0xFFFF else 0
-    return _HEADER.pack(_FORMAT, verdict.value, known) + zlib.compress(kept)
+    mark = _BORROWED if borrowed else 0
+    return _HEADER.pack(_FORMAT, verdict.value | mark, known) + zlib.compress(kept)
 
 
 def unpack(packed: bytes) -> Stored | None:
     """What `pack` made; None for anything else, so that the file is fetched again."""
     try:
-        version, verdict, status = _HEADER.unpack_from(packed)
+        version, marked, status = _HEADER.unpack_from(packed)
+        verdict, borrowed = Verdict(marked & ~_BORROWED), bool(marked & _BORROWED)
         inflate = zlib.decompressobj()
         body = inflate.decompress(packed[_HEADER.size :], MOST_BYTES + 1)
         whole = inflate.eof and not inflate.unused_data and len(body) <= MOST_BYTES
-        return Stored(status, Verdict(verdict), body) if whole and version == _FORMAT else None
+        is_ours = whole and version == _FORMAT
+        return Stored(status, verdict, body, borrowed) if is_ours else None
     except (struct.error, zlib.error, ValueError):
         return None
 

@@ -176,6 +176,7 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
             user_agent=settings.get("ROBOTSTXT_USER_AGENT") or settings["USER_AGENT"],
             max_attempts=self.frontier.limits.max_attempts,
             overrides=Overrides(self.config.overrides or {}),
+            longest_pause_s=self.config.longest_pause_s,
         )
 
     async def _close(self) -> None:
@@ -246,9 +247,10 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
             self.permission.prepare(request, held)
             return request
         refusal = self.permission.refusal(lease.host, request.url)
-        if refusal is None:
+        rest_ms = self.permission.rest_ms(lease.host)
+        if refusal is None and not rest_ms:
             return request
-        held.filtered, held.put_off = refusal, not refusal
+        held.filtered, held.put_off, held.hold_ms = refusal or "", not refusal, rest_ms
         return None
 
     def has_pending_requests(self) -> bool:

@@ -43,6 +43,7 @@ async def read(frontier: Frontier) -> dict[str, Any]:
         "seen": await _seen(frontier, counts),
         "reclaimed": counts.get("reclaimed", 0),
         "late": counts.get("late", 0),
+        "corrupt": counts.get("corrupt", 0),
         "bytes": counts.get("bytes", 0),
         "statuses": _named(counts, _STATUS),
         "reasons": _named(counts, _DEAD),

@@ -64,6 +64,7 @@ class ProbeSpider(scrapy.Spider):
         self.watch.on_download_error(
             lambda request, error: tell(f"error {type(error).__name__}", request)
         )
+        self.watch.on_callback(lambda response: tell("callback", response.request))
 
     async def start(self) -> AsyncIterator[Request]:
         for path, name in [
@@ -72,12 +73,14 @@ class ProbeSpider(scrapy.Spider):
             ("page", "unwanted"),
             ("missing", "errback"),
             ("missing", "no-errback"),
+            ("missing", "wanted"),
             ("page", "dropped"),
             ("reset", "failed"),
             ("moved", "redirect"),
             ("flaky", "retry"),
         ]:
             meta = {"name": name, "dont_retry": name == "failed"}
+            meta["handle_httpstatus_list"] = [404] if name == "wanted" else []
             errback = None if name == "no-errback" else self.failed
             yield Request(
                 f"{self.origin}/{path}", meta=meta, errback=errback, dont_filter=True, priority=1

@@ -41,6 +41,7 @@ def crawl() -> dict[str, Any]:
         ("unwanted", ["page"]),
         ("errback", ["missing"]),
         ("no-errback", ["missing"]),
+        ("wanted", ["missing"]),
         ("dropped", ["page"]),
         ("failed", ["reset"]),
         ("redirect", ["moved", "page"]),
@@ -56,13 +57,14 @@ def test_the_end_of_a_request_is_told_once_whichever_way_it_went(
 
 def test_nothing_else_is_told_to_have_ended(crawl: dict[str, Any]) -> None:
     kinds = Counter(event.split()[0] for event in crawl["events"])
-    assert kinds["end"] == 11
+    assert kinds["end"] == 12
 
 
 def test_a_request_ends_after_its_callback_and_its_items(crawl: dict[str, Any]) -> None:
     events = [event for event in crawl["events"] if event.split()[1] == "callback"]
-    assert sorted(events[:2]) == ["item callback", "parsed callback"]
-    assert events[2:] == ["end callback page"]
+    assert events[0] == "callback callback page"
+    assert sorted(events[1:3]) == ["item callback", "parsed callback"]
+    assert events[3:] == ["end callback page"]
 
 
 def test_a_request_ends_after_its_errback(crawl: dict[str, Any]) -> None:
@@ -80,6 +82,18 @@ def test_errors_of_the_download_are_told_before_the_end_and_only_those(
     for error in errors:
         _, _, name, path = error.split()
         assert events.index(error) < events.index(f"end {name} {path}")
+
+
+def test_a_callback_is_told_of_before_it_begins_and_no_errback_is(crawl: dict[str, Any]) -> None:
+    told = [event.split()[1:] for event in crawl["events"] if event.startswith("callback ")]
+    assert sorted(told) == [
+        ["callback", "page"],
+        ["callback-error", "page"],
+        ["redirect", "page"],
+        ["retry", "flaky"],
+        ["wanted", "missing"],
+    ]
+    assert crawl["events"].index("callback wanted missing") < crawl["events"].index("item wanted")
 
 
 def test_an_item_of_no_page_passes_the_pipelines(crawl: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ finishes and the good pages around it are fetched holds for all of them.
 from __future__ import annotations
 
 import gzip
+import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
@@ -16,12 +17,16 @@ from typing import NamedTuple
 
 import brotli  # type: ignore[import-untyped]
 import pytest
-from backports import zstd
 
 from crawlproj.demo.log import Logged, fetch_counts
 from tests.servers.fleet import Fleet, fleet
 from tests.servers.origin import HANG, RESET, Origin, Raw, Reply, Request, Route
 from tests.servers.redis import RedisServer, wait_for
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 PAGE = b"<title>good</title>"

@@ -49,6 +49,8 @@ class ShopSpider(RedisSpider):
         yield Request(here("/form"), self.parse_item, method="POST", body=b"\\x00\\xff")
         yield Request(here("/gone"), callback=self.parse_item, errback=self.failed)
         yield Request(here("/gone?2"), callback=self.parse_item, errback=self.failed, meta={"n": 2})
+        wanted = {"handle_httpstatus_list": [404]}
+        yield Request(here("/gone?3"), callback=self.parse_item, meta=wanted)
         yield Request(here("/broken"), self.parse_item, errback=self.failed)
         yield Request(here("/moved"), self.parse_item, meta={"kept": True})
         yield Request(here("/flaky"), self.parse_item, meta={"kept": "too"})
@@ -192,7 +194,9 @@ def test_every_request_arrives_as_it_was_yielded(crawled: tuple[Shop, Origin]) -
     counts = {path: fetched[origin.url(path)] for path in ("/same", "/twice", "/flaky", "/poll")}
     assert counts == {"/same": 1, "/twice": 2, "/flaky": 3, "/poll": 7}
     assert Counter(item["path"] for item in shop.items()) == {
-        **dict.fromkeys(["item", "same", "gone", "gone?2", "broken", "moved/here", "flaky"], 1),
+        **dict.fromkeys(
+            ["item", "same", "gone", "gone?2", "gone?3", "broken", "moved/here", "flaky"], 1
+        ),
         **dict.fromkeys(["form", "twice"], 2),
         "poll": 1,
     }
@@ -200,8 +204,10 @@ def test_every_request_arrives_as_it_was_yielded(crawled: tuple[Shop, Origin]) -
     assert_settled(now)
     assert now["reasons"]["http_404"] == 2
     assert now["dead"] == 3
-    # The seed, /item, two forms, /moved, /moved/here, /flaky, /same, two of /twice, seven polls.
-    assert now["done"] == 17
+    assert now["statuses"]["404"] == 3
+    # The seed, /item, two forms, /moved, /moved/here, /flaky, /same, two of /twice, seven polls,
+    # and the 404 that the spider handles.
+    assert now["done"] == 18
     assert now["duplicates"] == 2
 
 

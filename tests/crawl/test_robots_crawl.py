@@ -6,10 +6,12 @@ and has the same four pages, of which /a and /b are what rules are about.
 
 from __future__ import annotations
 
+import gzip
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from itertools import pairwise
+from itertools import chain as chained
+from itertools import pairwise, repeat
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ import pytest
 from crawlproj.auditing import RESOLUTION_S
 from crawlproj.demo.log import Logged, smallest_gap_s
 from tests.servers.fleet import Fleet, fleet
-from tests.servers.origin import HANG, RESET, Origin, Reply, Route
+from tests.servers.origin import HANG, RESET, Origin, Raw, Reply, Request, Route
 from tests.servers.redis import RedisServer
 
 ATTEMPTS = 3
@@ -26,7 +28,9 @@ RETRY_S = 0.3
 LONGEST_PAUSE_S = 1.0
 SETTINGS = {
     "CRAWL_ALLOW_ADDRESSES": "loopback",
-    "DOWNLOAD_TIMEOUT": "1",
+    # Of pages: less than what is read of a robots.txt.
+    "DOWNLOAD_MAXSIZE": "100000",
+    "DOWNLOAD_TIMEOUT": "3",
     "FRONTIER_MAX_ATTEMPTS": str(ATTEMPTS),
     "FRONTIER_RETRY_DELAY": str(RETRY_S),
     "POLITENESS_BACKOFF": "0.1",
@@ -34,6 +38,9 @@ SETTINGS = {
 }
 PAGES = {"/", "/a", "/b", "/go"}
 ELSEWHERE = "127.0.8.200"
+DELAY_S = 0.7
+FULL_OF_STARS = "/x" + "a" * 1900 + "!"
+"""A path on which a matcher that goes back and forth would never end."""
 
 
 def rules(text: bytes) -> Reply:
@@ -55,6 +62,16 @@ def chain(length: int, last: Route) -> dict[str, Route]:
 NO_A = b"User-agent: *\nDisallow: /a\n"
 LARGE = NO_A + (b"#" * 99 + b"\n") * 5120 + b"User-agent: *\nDisallow: /b\n"
 
+
+def endless(_: Request) -> Raw:
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n"
+    return Raw(chained([head + NO_A], repeat(b"# more\n" * 10_000)))
+
+
+def zipped(body: bytes) -> Reply:
+    return Reply(headers={"Content-Encoding": "gzip"}, body=gzip.compress(body))
+
+
 ALLOWING: dict[str, Mapping[str, Route]] = {
     "404": {},
     "403": {"/robots.txt": Reply(403, body=NO_A)},
@@ -72,6 +89,13 @@ RULING: dict[str, Mapping[str, Route]] = {
     "CR only": {"/robots.txt": rules(NO_A.replace(b"\n", b"\r"))},
     "five redirects": chain(5, rules(NO_A)),
     "more than 500 KiB": {"/robots.txt": rules(LARGE)},
+    "more than 500 KiB, compressed": {"/robots.txt": zipped(LARGE)},
+    "without end": {"/robots.txt": endless},
+    "full of stars": {
+        "/robots.txt": rules(NO_A + b"Disallow: /x" + b"*a" * 300 + b"$\n"),
+        "/": Reply(body=f"<a href={FULL_OF_STARS}>x</a><a href=/go>x</a><a href=/b>".encode()),
+        FULL_OF_STARS: Reply(),
+    },
     "for us by name": {
         "/robots.txt": rules(b"User-agent: *\nDisallow: /\n\nUser-agent: crawlproj\nDisallow: /a\n")
     },
@@ -84,8 +108,12 @@ UNREACHABLE: dict[str, Mapping[str, Route]] = {
     "429": {"/robots.txt": Reply(429)},
     "timeout": {"/robots.txt": HANG},
     "reset": {"/robots.txt": RESET},
+    "bomb": {"/robots.txt": zipped(NO_A + bytes(40_000_000))},
     "redirect to a 500": {"/robots.txt": moved("/gone"), "/gone": Reply(500)},
 }
+
+
+BORROWING = ("at another host", "at another host, with a delay")
 
 
 class Hosts:
@@ -127,11 +155,15 @@ def hosts(tmp_path_factory: pytest.TempPathFactory, redis_process: RedisServer) 
     """Every case, crawled by three workers."""
     with redis_process.client() as client:
         client.flushall()
-    elsewhere = Origin({"/rules": rules(NO_A)}, address=ELSEWHERE)
+    slow = NO_A + f"Crawl-delay: {DELAY_S}\n".encode()
+    elsewhere = Origin({"/rules": rules(NO_A), "/slow": rules(slow)}, address=ELSEWHERE)
     with ExitStack() as stack:
         stack.enter_context(elsewhere)
         ships = stack.enter_context(fleet(tmp_path_factory.mktemp("robots"), redis_process.url))
-        borrowed = {"at another host": {"/robots.txt": moved(elsewhere.url("/rules"))}}
+        targets = dict(zip(BORROWING, ("/rules", "/slow"), strict=True))
+        borrowed = {
+            name: {"/robots.txt": moved(elsewhere.url(path))} for name, path in targets.items()
+        }
         found = Hosts(stack, {**ALLOWING, **RULING, **UNREACHABLE, **borrowed}, elsewhere)
         for _ in range(3):
             ships.start(SETTINGS, seeds=found.seeds, delay=0.02)
@@ -145,7 +177,7 @@ def test_a_host_without_a_robots_txt_allows_everything(hosts: Hosts, name: str) 
     assert hosts.pages(name) == PAGES
 
 
-@pytest.mark.parametrize("name", [*RULING, "at another host"])
+@pytest.mark.parametrize("name", [*RULING, *BORROWING])
 def test_rules_are_obeyed_however_they_are_served_even_by_redirects(
     hosts: Hosts, name: str
 ) -> None:
@@ -166,13 +198,13 @@ def test_a_robots_txt_out_of_reach_is_tried_again_ever_more_slowly(hosts: Hosts,
         assert gap_s >= RETRY_S * 2**number - 0.02
 
 
-@pytest.mark.parametrize("name", [*ALLOWING, *RULING, "at another host"])
+@pytest.mark.parametrize("name", [*ALLOWING, *RULING, *BORROWING])
 def test_robots_txt_comes_first_and_once_for_all_workers(hosts: Hosts, name: str) -> None:
     paths = [request.path for request in hosts.log(name)]
     first_page = next(index for index, path in enumerate(paths) if path in PAGES)
     assert paths[0] == "/robots.txt"
     assert not PAGES & set(paths[:first_page])
-    assert set(paths[first_page:]) <= PAGES
+    assert set(paths[first_page:]) <= PAGES | {FULL_OF_STARS}
     times = 6 if name == "loop" else 1
     assert hosts.asked(name) == Counter(dict.fromkeys(paths, 1)) | {"/robots.txt": times}
 
@@ -192,15 +224,25 @@ def test_an_absurd_crawl_delay_is_clamped(hosts: Hosts) -> None:
 
 
 def test_a_host_that_only_lends_its_file_is_asked_for_nothing_else(hosts: Hosts) -> None:
-    assert [request.path for request in hosts.elsewhere.requests()] == ["/rules"]
+    assert sorted(one.path for one in hosts.elsewhere.requests()) == ["/rules", "/slow"]
+
+
+def test_a_delay_from_another_host_is_kept_from_the_first_page_on(hosts: Hosts) -> None:
+    (gap_s,) = smallest_gap_s(hosts.log(BORROWING[1])).values()
+    assert gap_s >= DELAY_S - RESOLUTION_S
+
+
+def test_a_pattern_full_of_stars_holds_nobody_up(hosts: Hosts) -> None:
+    assert hosts.asked("full of stars")[FULL_OF_STARS] == 1
 
 
 def test_every_url_of_them_is_accounted_for(hosts: Hosts) -> None:
     now = hosts.ledger
     assert now["balance"] == 0
     assert [now[name] for name in ("queued", "delayed", "leased", "dead")] == [0, 0, 0, 0]
-    assert now["done"] == len(ALLOWING) * 4 + (len(RULING) + 1) * 3
-    assert now["filtered"]["robots"] == len(RULING) + 1
+    ruled = len(RULING) + len(BORROWING)
+    assert now["done"] == len(ALLOWING) * 4 + ruled * 3 + 1
+    assert now["filtered"]["robots"] == ruled
     assert now["filtered"]["robots_unreachable"] == len(UNREACHABLE)
 
 

@@ -147,6 +147,23 @@ def test_a_foreign_name_in_a_line_is_passed_over(crawl: HandCrawl, line: str) ->
     assert state.hosts == {A: Host(out=1), "foreign": Host()}
 
 
+def test_a_record_that_someone_else_has_queued_is_counted_in(crawl: HandCrawl) -> None:
+    crawl.open()
+    worker = crawl.worker()
+    worker.push(link(A, "/1"))
+    crawl.redis.rpush(crawl.key("queue", f"0:{A}"), b"foreign")
+    leases = worker.lease(5).leases
+    assert len(leases) == 1
+    worker.settle(Settlement(leases[0].token, "done"))
+    [foreign] = worker.lease(5).leases
+    assert foreign.entry == b"foreign"
+    worker.settle(Settlement(foreign.token, "dead", reason="bad_record"))
+    counts = crawl.state().counts
+    assert counts["discovered"] == 2
+    assert counts["done"] == counts["dead"] == counts["corrupt"] == 1
+    assert worker.finish() == "finished"
+
+
 def test_a_queue_that_vanished_does_not_hold_up_the_line(crawl: HandCrawl) -> None:
     crawl.open()
     worker = crawl.worker()

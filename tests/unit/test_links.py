@@ -220,6 +220,7 @@ def test_the_target_of_a_refresh_is_read(content: str, target: str | None) -> No
         ("<svg><title>icon</title></svg>", ""),
         ("<title>a</title><svg><title>icon</title></svg>", "a"),
         ("<title>unclosed", "unclosed"),
+        ("<title>a\u2028b\u00a0c</title>", "a\u2028b\u00a0c"),
         ("<title>a</titles>b</title>", "a</titles>b"),
         ("<titles>a</titles>", ""),
         ("", ""),

@@ -52,8 +52,17 @@ local NOW = TIME[1] * 1000 + math.floor(TIME[2] / 1000) + tonumber(CRAWL[9] or 0
 local moved = {}
 local function count(name, by) moved[name] = (moved[name] or 0) + by end
 
+-- More left the queues than was ever counted in: someone else has put it there. It is a URL
+-- like any other from now on, or the crawl could not end.
+local function admit(surplus)
+  for _, name in ipairs({'queued', 'discovered', 'corrupt'}) do
+    redis.call('HINCRBY', COUNTS, name, surplus)
+  end
+end
+
 local function save_counts()
   for name, by in pairs(moved) do
-    if by ~= 0 then redis.call('HINCRBY', COUNTS, name, by) end
+    local total = by ~= 0 and redis.call('HINCRBY', COUNTS, name, by) or 0
+    if name == 'queued' and total < 0 then admit(-total) end
   end
 end
