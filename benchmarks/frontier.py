@@ -33,11 +33,11 @@ from benchmarks.common import (
     say,
 )
 from crawlproj import connection
+from crawlproj.delivery import PUSH_AT_ONCE
 from crawlproj.frontier.frontier import Frontier, Limits
 from crawlproj.frontier.shard import Kind, Push, Settlement
 from crawlproj.records import encode_link
 from crawlproj.urls import Url
-from crawlproj.worker import PUSH_AT_ONCE
 
 LEASED_AT_ONCE = 64
 SAMPLE = 10_000

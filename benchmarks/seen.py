@@ -30,9 +30,9 @@ from benchmarks.common import (
     say,
 )
 from crawlproj import connection, keys
+from crawlproj.delivery import PUSH_AT_ONCE
 from crawlproj.frontier.frontier import Frontier, Limits
 from crawlproj.frontier.shard import Kind, Push
-from crawlproj.worker import PUSH_AT_ONCE
 
 HOST = "http://host.example"
 PROBES = 200_000

@@ -104,6 +104,8 @@ _COUNT = Accepts(_number(int, 1, _MOST), "give a whole number, 1 or more, at mos
 _DEPTH = Accepts(_number(int, 0, _MOST), "give a whole number, 0 or more, at most 10^15")
 _ATTEMPTS = Accepts(_number(int, 1, 255), "give a whole number, 1 to 255")
 _SHARDS = Accepts(_number(int, 1, 16_384), "give a whole number, 1 to 16384")
+_REPLICAS = Accepts(_number(int, 0, 100), "give a whole number, 0 to 100")
+_WAIT = Accepts(_number(float, 0.001, 5), "give seconds, more than 0, at most 5")
 _SECONDS = Accepts(_number(float, 0, 86_400), "give seconds, 0 to 86400")
 _POSITIVE = Accepts(_number(float, 0.001, 86_400), "give seconds, more than 0, at most 86400")
 _MINUTES = Accepts(_number(float, 0.001, 10**7), "give minutes, more than 0, at most 10000000")
@@ -256,6 +258,16 @@ class Config:
     )
     shards: int = _option(
         "FRONTIER_SHARDS", 1, _SHARDS, "parts of the frontier, each on one node of a Redis Cluster"
+    )
+    wait_replicas: int | None = _option(
+        "FRONTIER_WAIT_REPLICAS",
+        None,
+        _REPLICAS,
+        "replicas that must have a page's links before it is settled; none: one on a Redis "
+        "Cluster where a master has any, else 0",
+    )
+    wait_timeout_s: float = _option(
+        "FRONTIER_WAIT_TIMEOUT", 1.0, _WAIT, "how long they are waited for before it is said"
     )
     lease_timeout_s: float = _option(
         "FRONTIER_LEASE_TIMEOUT", 20.0, _POSITIVE, "silence after which a worker counts as dead"

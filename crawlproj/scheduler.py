@@ -27,6 +27,7 @@ from crawlproj.engine import EngineWatch
 from crawlproj.errors import CrawlError
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.pacing import Overrides
+from crawlproj.frontier.replication import Replication
 from crawlproj.frontier.scoring import Novelty, level, strategy
 from crawlproj.frontier.shard import Kind, Lease, Push, Settlement, State
 from crawlproj.intake import Intake, parse_seed
@@ -114,7 +115,9 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
             client = await connection.connect(self._resolved.url, self._resolved.params)
             name = self.config.worker_id or joining.worker_name()
             one_in = self.config.seen_audit_one_in
-            self.frontier = Frontier(client, spider.name, name, one_in)
+            config = self.config
+            replication = Replication(client, config.wait_replicas, config.wait_timeout_s)
+            self.frontier = Frontier(client, spider.name, name, one_in, replication=replication)
             asked = asked_for(self._crawler.settings)
             self.config = await joining.join(self.frontier, self.config, asked)
         except CrawlError as error:
@@ -190,7 +193,7 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
         except (CrawlError, RedisError) as error:
             logger.warning("The crawl could not be marked as stopped: %s", error)
         finally:
-            await self.frontier.client.aclose()
+            await self.frontier.close()
 
     # Scrapy's verbs
 

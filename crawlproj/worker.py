@@ -18,12 +18,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from redis.exceptions import OutOfMemoryError
+from redis.exceptions import OutOfMemoryError, ResponseError
 
 from crawlproj.connection import OUTAGE
+from crawlproj.delivery import Delivery
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.refusals import CrawlFinished, WorkerDeclaredDead
+from crawlproj.frontier.replication import ReplicasBehind
 from crawlproj.frontier.shard import Batch, Kind, Lease, Push, Settlement, State
+from crawlproj.memo import Memo
 
 logger = logging.getLogger(__name__)
 
@@ -32,11 +35,11 @@ T = TypeVar("T")
 AWAY: tuple[type[Exception], ...] = (*OUTAGE, OSError)
 """Redis cannot answer now and may later: wait for it."""
 
+TOO_FEW_REPLICAS = "NOREPLICAS"
+"""How a Redis refuses writes that wants more replicas attached (min-replicas-to-write)."""
+
 POLL_S = 0.5
 """How long a worker with nothing to do sleeps at most: what other workers push shows then."""
-
-PUSH_AT_ONCE = 500
-"""URLs in one script call: Redis does nothing else meanwhile."""
 
 COALESCE_S = 0.03
 """How long ended requests, and hosts that fall due, are collected to be exchanged together; less
@@ -58,33 +61,6 @@ class Hooks:
     prepare: Callable[[list[Lease]], Awaitable[None]]
 
 
-class Memo:
-    """Links that have been met often enough to be known by their text; bounded, forgetful.
-
-    It is as good as the server that has seen them: cleared when that may have changed.
-    """
-
-    MOST = 100_000
-
-    def __init__(self) -> None:
-        self._young: set[str] = set()
-        self._old: set[str] = set()
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._young or name in self._old
-
-    def add(self, name: str) -> None:
-        """Remember a link; when there are too many, the older half is forgotten."""
-        if name:
-            self._young.add(name)
-        if len(self._young) > self.MOST // 2:
-            self._young, self._old = set(), self._young
-
-    def clear(self) -> None:
-        """Forget everything."""
-        self._young, self._old = set(), set()
-
-
 class Worker:
     """Buffers and loops; `take`, `push` and `end` never wait."""
 
@@ -99,6 +75,7 @@ class Worker:
     ) -> None:
         self.frontier = frontier
         self.hooks = hooks
+        self._delivery = Delivery(frontier, self._insist)
         self.prefetch = prefetch
         self.lease_timeout_s = lease_timeout_s
         self._tells_all = tells_all
@@ -120,6 +97,8 @@ class Worker:
         self._flush_wake = asyncio.Event()
         self._flushing = asyncio.Lock()
         self._away_since: float | None = None
+        self._returning = asyncio.Lock()
+        self._is_behind = False
         self._tasks: list[asyncio.Task[None]] = []
 
     # What the scheduler calls
@@ -247,11 +226,11 @@ class Worker:
         pause_s = 0.02
         while True:
             wanted = self.prefetch - len(self._buffer)
-            if wanted < max(1, self.prefetch // 2) or not self.is_sure:
+            if wanted < max(1, self.prefetch // 2) or not self.is_sure or self._is_behind:
                 await self._sleep(self._lease_wake, POLL_S)
                 continue
             batch = await self._insist(partial(self._lease, wanted))
-            await self._welcome(batch)
+            await self._insist(partial(self._welcome, batch))
             pause_s = 0.02 if batch.leases else min(POLL_S, pause_s * 2)
             if len(batch.leases) < wanted:
                 due_s = batch.next_due_ms / 1000 if batch.next_due_ms >= 0 else POLL_S
@@ -297,6 +276,9 @@ class Worker:
             self._buffer.clear()
             await self._beat()
             batch = await self.frontier.lease(wanted)
+        if self.frontier.is_stale:
+            logger.warning("Another server keeps the frontier now: learning anew what it has")
+            await self._learn_anew()
         if batch.scope_size > len(self.scope):
             self.scope |= await self.frontier.scope()
         await self._adopt(batch.leases)
@@ -309,15 +291,7 @@ class Worker:
 
     async def _push(self, pushes: list[Push], seen_locally: int) -> None:
         await self._widen_scope(pushes)
-        groups = self.frontier.by_shard(pushes)
-        if seen_locally and not groups:
-            groups = {0: []}
-        for number, items in groups.items():
-            shard = self.frontier.shards[number]
-            for start in range(0, max(1, len(items)), PUSH_AT_ONCE):
-                part = items[start : start + PUSH_AT_ONCE]
-                duplicates, seen_locally = seen_locally, 0
-                await self._insist(partial(shard.push, self.frontier.worker, part, duplicates))
+        await self._delivery.bring(pushes, seen_locally)
 
     async def _widen_scope(self, pushes: list[Push]) -> None:
         """A seed's links are judged by what seeds brought into scope: that comes first."""
@@ -346,15 +320,24 @@ class Worker:
 
     async def _insist(self, operation: Callable[[], Awaitable[T]]) -> T:
         """Do it, however long Redis is away. Each operation can be repeated without harm."""
-        wait_s = 0.1
+        wait_s, was_behind = 0.1, False
         while True:
             try:
                 if self._away_since is not None:
                     await self._come_back()
-                return await operation()
+                result = await operation()
+                self._is_behind = self._is_behind and not was_behind
+                return result
             except OutOfMemoryError:
                 logger.warning("Redis is out of memory: new URLs wait; raise its maxmemory")
+            except ReplicasBehind as error:
+                was_behind = True
+                self._fall_behind(error)
             except AWAY as error:
+                self._be_away(error)
+            except ResponseError as error:
+                if not str(error).startswith(TOO_FEW_REPLICAS):
+                    raise
                 self._be_away(error)
             await asyncio.sleep(wait_s)
             wait_s = min(wait_s * 2, 2.0)
@@ -364,14 +347,30 @@ class Worker:
             self._away_since = time.monotonic()
             logger.warning("Redis does not answer (%s); waiting for it", error)
 
+    def _fall_behind(self, error: Exception) -> None:
+        if not self._is_behind:
+            self._is_behind = True
+            logger.warning("%s", error)
+
     async def _come_back(self) -> None:
         """After Redis was away: what this worker believed of it may not be so any more."""
-        self.memo.clear()
-        await self.frontier.warm()
-        await self._adopt(await self.frontier.held())
-        if self._away_since is not None:
+        async with self._returning:
+            if self._away_since is None:
+                return
+            await self._learn_anew()
             away_s, self._away_since = time.monotonic() - self._away_since, None
             logger.warning("Redis answers again after %.1f s", away_s)
+
+    async def _learn_anew(self) -> None:
+        """Begin again from what Redis says: what has been seen, and what this worker holds."""
+        self.memo.clear()
+        in_hand = {(one.shard, one.token) for one in self._buffer}
+        await self.frontier.warm()
+        held = await self.frontier.held()
+        gone = in_hand - {(one.shard, one.token) for one in held}
+        self._buffer = deque(one for one in self._buffer if (one.shard, one.token) not in gone)
+        self._known -= gone
+        await self._adopt(held)
 
     async def _adopt(self, leases: list[Lease]) -> None:
         """Put leases into the buffer that are not in hand yet: a reply may have been lost."""

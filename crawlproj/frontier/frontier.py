@@ -17,6 +17,7 @@ from zlib import crc32
 
 from crawlproj import keys
 from crawlproj.frontier.bloom import Geometry, expected_error
+from crawlproj.frontier.replication import Replication
 from crawlproj.frontier.shard import Batch, Lease, Opened, Push, Reclaimed, Settlement, Shard, State
 
 UNLIMITED = -1
@@ -68,6 +69,7 @@ class Frontier:
     audit_one_in: int = 1024
     shards: list[Shard] = field(default_factory=list)
     limits: Limits = field(default_factory=Limits)
+    replication: Replication | None = None
 
     async def open(self, limits: Limits, plan: dict[str, Any], run: str) -> Opened:
         """Begin, join or resume the crawl. The limits and plan of a crawl that exists win."""
@@ -120,6 +122,15 @@ class Frontier:
         Audited keys are never answered here: Redis must see each of them."""
         shard = self.shards[0] if len(self.shards) == 1 else self.shard_of(host)
         return key in shard.replica and not shard.sampled(key)
+
+    @property
+    def is_stale(self) -> bool:
+        """True if another server answers than the one that what has been seen was learnt from."""
+        return any(shard.is_stale for shard in self.shards)
+
+    async def keeps(self, shard: Shard) -> bool:
+        """Return when replicas have what was pushed there; False if it has been lost."""
+        return self.replication is None or await self.replication.keeps(shard, self.worker)
 
     async def warm(self) -> None:
         """Learn what has been seen so far."""
@@ -188,6 +199,12 @@ class Frontier:
         for shard in self.shards:
             await shard.leave(self.worker)
 
+    async def close(self) -> None:
+        """Let go of the connections."""
+        if self.replication is not None:
+            await self.replication.close()
+        await self.client.aclose()
+
     async def widen_scope(self, names: Iterable[str]) -> None:
         """Bring hosts or domains into scope, on every shard, before their seeds are pushed."""
         wanted = list(names)
@@ -214,6 +231,8 @@ class Frontier:
         in between, or a crash, leaves half ended is opened again.
         """
         at_rest = len(self.shards) == 1 or await self._is_at_rest()
+        for shard in self.shards if at_rest else ():
+            await self.keeps(shard)  # nobody would be left to repeat what a failover takes back
         ended: list[Shard] = []
         for shard in reversed(self.shards):
             state = await shard.finish(at_rest)

@@ -127,7 +127,10 @@ class Letter(NamedTuple):
 
 @dataclass
 class Shard:
-    """The scripts of one shard, bound to a client and, once opened, to an epoch."""
+    """The scripts of one shard, bound to a client and, once opened, to an epoch.
+
+    `is_stale` says that another server keeps the shard than the one that the replica copies.
+    """
 
     client: Any
     crawl: str
@@ -137,6 +140,9 @@ class Shard:
     epoch: str = ""
     replica: Replica = field(init=False)
     pushes: int | None = None
+    tokens: int = 0
+    server: bytes | None = None
+    is_stale: bool = False
     calls: int = 0
 
     def __post_init__(self) -> None:
@@ -200,11 +206,14 @@ class Shard:
 
     async def lease(self, worker: str, wanted: int) -> Batch:
         """Take up to so many URLs of hosts that are due."""
-        state, next_ms, scope, packed = await self._call("lease", [worker, wanted])
+        args = [worker, wanted, self.tokens]
+        state, next_ms, scope, packed, server = await self._call("lease", args)
+        self.is_stale = self.is_stale or self.server not in (None, server)
         leases = [
             Lease(self.number, token, host.decode(errors="replace"), level, entry, *rest)
             for token, host, level, entry, *rest in unpack(packed)
         ]
+        self.tokens = max([self.tokens, *(lease.token for lease in leases)])
         return Batch(state.decode(), next_ms, scope, leases)
 
     async def held(self, worker: str) -> list[Lease]:
@@ -223,6 +232,11 @@ class Shard:
         items = pack([_in_order(settlement) for settlement in batch])
         _, late = await self._call("settle", [worker, items])
         return list(unpack(late))
+
+    async def vouch(self, worker: str, client: Any) -> bool:
+        """True if the worker's last push is still here; asked, and noted, by way of `client`."""
+        args = [self.epoch, worker, self.pushes or 0]
+        return bool(await self._run("vouch", args, client))
 
     async def renew(
         self, worker: str, timeout_ms: int, about: dict[str, Any]
@@ -310,6 +324,7 @@ class Shard:
     async def warm(self, chunk_bytes: int = 1 << 20) -> None:
         """Fill a fresh replica from the shared bitmaps, in pieces that block nobody for long."""
         self.replica = Replica(self.geometry)
+        self.server, self.is_stale = await self._call("identify", []), False
         for layer in range(len(await self.layer_items())):
             self.replica.grow(layer + 1)
             key = keys.seen_prefix(self.crawl, self.number) + str(layer)
@@ -329,10 +344,10 @@ class Shard:
     async def _call(self, name: str, args: list[Any]) -> Any:
         return await self._run(name, [self.epoch, *args])
 
-    async def _run(self, name: str, args: list[Any]) -> Any:
+    async def _run(self, name: str, args: list[Any], client: Any = None) -> Any:
         self.calls += 1
         try:
-            return await script(name)(self.client, self.keys, args)
+            return await script(name)(client or self.client, self.keys, args)
         except ResponseError as error:
             code, _, text = str(error).partition(" ")
             if code in _REFUSALS:

@@ -53,6 +53,8 @@ BAD: dict[str, tuple[list[Any], str]] = {
     "POLITENESS_ROBOTS": (["perhaps"], "give true or false"),
     "POLITENESS_GIVE_UP": (["-1", "never", 0.5], "give a whole number, 0 or more"),
     "FRONTIER_EMBEDDED": (["perhaps"], "give true or false"),
+    "FRONTIER_WAIT_REPLICAS": (["-1", "x", "101"], "give a whole number, 0 to 100"),
+    "FRONTIER_WAIT_TIMEOUT": (["0", "x", "6"], "give seconds, more than 0, at most 5"),
     "FRONTIER_SHARDS": (["0", "x", "16385"], "give a whole number, 1 to 16384"),
     "FRONTIER_LEASE_TIMEOUT": (["0", *NOT_SECONDS], POSITIVE),
     "FRONTIER_MAX_ATTEMPTS": (["0", "256", "x"], "give a whole number, 1 to 255"),

@@ -2,15 +2,17 @@
 -- Hands the best URLs of hosts that are due to one worker. They leave their queue
 -- only into the worker's leases; the host is checked out until each is settled.
 --
--- ARGV  2 worker, 3 URLs wanted
+-- ARGV  2 worker, 3 URLs wanted, 4 highest token that the worker has been given: after a failover
+--         that forgot some, they are not given again, or an old verdict would meet a new lease
 -- Reply {state, ms until a host or retry falls due (-1: none), size of the scope,
 --        msgpack list of {token, host, level, entry, failures of the host in a
---        row, pages of the host}}
+--        row, pages of the host}, the server: see _server.lua}
 --       state is the crawl's, or 'limit' when its page budget is used up
 -- Error UNKNOWN: the worker counts as dead; it must renew first
 --include _crawl.lua
 --include _damage.lua
 --include _hosts.lua
+--include _server.lua
 local DUE_AT_ONCE = 500
 local worker, want = ARGV[2], tonumber(ARGV[3])
 if not redis.call('ZSCORE', WORKERS, worker) then
@@ -20,7 +22,7 @@ if STATE == 'running' and DEADLINE_MS > 0 and NOW >= DEADLINE_MS then
   STATE = 'stopping'
   redis.call('HSET', META, 'state', STATE)
 end
-if STATE ~= 'running' then return {STATE, -1, 0, cmsgpack.pack({})} end
+if STATE ~= 'running' then return {STATE, -1, 0, cmsgpack.pack({}), server()} end
 
 for _, packed in ipairs(redis.call('ZRANGE', DELAYED, '-inf', NOW, 'BYSCORE', 'LIMIT', 0, DUE_AT_ONCE)) do
   local name, level, entry = read_url(packed)
@@ -44,7 +46,7 @@ if PAGES >= 0 then
   if want <= 0 then STATE = 'limit' end
 end
 
-local token = tonumber(redis.call('HGET', META, 'tokens') or 0)
+local token = math.max(tonumber(redis.call('HGET', META, 'tokens') or 0), tonumber(ARGV[4]))
 local leases = {}
 while #leases < want do
   local name = redis.call('ZRANGE', READY, 0, 0)[1]
@@ -70,4 +72,4 @@ for _, key in ipairs({WAITING, DELAYED}) do
   local first = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')
   if first[2] and (next_ms < 0 or first[2] - NOW < next_ms) then next_ms = math.max(0, first[2] - NOW) end
 end
-return {STATE, next_ms, redis.call('SCARD', SCOPE), cmsgpack.pack(leases)}
+return {STATE, next_ms, redis.call('SCARD', SCOPE), cmsgpack.pack(leases), server()}
