@@ -276,36 +276,37 @@ class RedisCluster:
         for number, node in enumerate(self.masters):
             first = SLOTS * number // len(self.masters)
             last = SLOTS * (number + 1) // len(self.masters) - 1
-            _command(node, "CLUSTER", "ADDSLOTSRANGE", first, last)
+            command(node, "CLUSTER", "ADDSLOTSRANGE", first, last)
 
     def _meet(self) -> None:
         for number, node in enumerate(self.nodes, start=1):
-            _command(node, "CLUSTER", "SET-CONFIG-EPOCH", number)
+            command(node, "CLUSTER", "SET-CONFIG-EPOCH", number)
         for node in self.nodes:
             for other in self.nodes:
                 if other is not node:
                     address = (LOOPBACK, other.port, str(other.bus_port))
-                    _command(node, "CLUSTER", "MEET", *address)
+                    command(node, "CLUSTER", "MEET", *address)
         wait_for(lambda: all(map(self._knows_all, self.nodes)), "every node knows every other")
 
     def _attach_replicas(self) -> None:
         for number, replica in enumerate(self.replicas):
             master = self.masters[number % len(self.masters)]
-            _command(replica, "CLUSTER", "REPLICATE", _command(master, "CLUSTER", "MYID").decode())
+            command(replica, "CLUSTER", "REPLICATE", command(master, "CLUSTER", "MYID").decode())
         wait_for(lambda: all(map(_is_in_step, self.replicas)), "every replica is in step")
 
     def _knows_all(self, node: RedisServer) -> bool:
-        listed = _command(node, "CLUSTER", "NODES")
+        listed = command(node, "CLUSTER", "NODES")
         return len(listed) == len(self.nodes) and not any(
             "handshake" in entry["flags"] for entry in listed.values()
         )
 
     def _is_joined(self, node: RedisServer) -> bool:
-        info = _command(node, "CLUSTER", "INFO")
+        info = command(node, "CLUSTER", "INFO")
         return info["cluster_state"] == "ok" and int(info["cluster_size"]) == len(self.masters)
 
 
-def _command(node: RedisServer, *words: str | int) -> Any:
+def command(node: RedisServer, *words: str | int) -> Any:
+    """A cluster command, of two words, to one node."""
     with node.client() as client:
         return client.execute_command(" ".join(map(str, words[:2])), *words[2:])
 
