@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
+from crawlproj import failpoints
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.shard import Push, Shard
 
@@ -47,6 +48,7 @@ class Delivery:
     async def _share(self, shard: Shard, items: list[Push], seen_locally: int) -> None:
         for start in range(0, max(1, len(items)), PUSH_AT_ONCE):
             await self._piece(shard, items[start : start + PUSH_AT_ONCE], seen_locally)
+            failpoints.reached("pushed")
             seen_locally = 0
 
     async def _piece(self, shard: Shard, part: list[Push], seen_locally: int) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, signals
 
+from crawlproj import failpoints
 from crawlproj.outcomes import Held
 from crawlproj.records import LEASE
 
@@ -71,6 +72,7 @@ class Notes:
 
     def _received(self, response: Response, request: Request) -> None:
         if held := self.of(request):
+            failpoints.reached("fetched")
             held.status, held.size = response.status, len(response.body)
 
     def _downloaded(self, request: Request) -> None:

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 
 from redis.exceptions import OutOfMemoryError, ResponseError
 
+from crawlproj import failpoints
 from crawlproj.connection import OUTAGE
 from crawlproj.delivery import Delivery
 from crawlproj.frontier.frontier import Frontier
@@ -178,6 +179,7 @@ class Worker:
             if ended:
                 verdicts = [await self.hooks.verdict(one) for one in ended]
                 await self._write_rows()
+                failpoints.reached("written")
                 await self._settle(verdicts)
                 self.held -= len(ended)
 
@@ -282,6 +284,7 @@ class Worker:
         if batch.scope_size > len(self.scope):
             self.scope |= await self.frontier.scope()
         await self._adopt(batch.leases)
+        failpoints.reached("leased")
         return batch
 
     async def _welcome(self, batch: Batch) -> None:
@@ -310,6 +313,7 @@ class Worker:
                 await asyncio.sleep(2)
 
     async def _settle(self, verdicts: list[tuple[int, Settlement]]) -> None:
+        failpoints.reached("settle")
         self.late += await self._insist(lambda: self.frontier.settle(verdicts))
         self._known.difference_update((shard, one.token) for shard, one in verdicts)
 

@@ -83,9 +83,13 @@ class Fleet:
         self.workers: list[Worker] = []
 
     def start(
-        self, settings: dict[str, Any] | None = None, spider: str = "site", **args: Any
+        self,
+        settings: dict[str, Any] | None = None,
+        spider: str = "site",
+        env: dict[str, str] | None = None,
+        **args: Any,
     ) -> Worker:
-        """Start a worker with these settings and spider arguments."""
+        """Start a worker with these settings, environment and spider arguments."""
         own = {"CRAWL_OUTPUT": str(self.output), "CRAWL_RUN_ID": self.run}
         given = {**QUICK, **own, **(settings or {})}
         command = [sys.executable, "-m", "scrapy", "crawl", spider]
@@ -94,7 +98,7 @@ class Fleet:
         for name, value in given.items():
             command += ["-s", f"{name}={value}"]
         log = self.folder / f"worker-{len(self.workers)}.log"
-        worker = Worker(command, self.env, self.project, log)
+        worker = Worker(command, {**self.env, **(env or {})}, self.project, log)
         self.workers.append(worker)
         return worker
 
