@@ -186,12 +186,12 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
         if self._intake is None:
             return
         self._intake.cancel()
-        await self.worker.close()
         try:
+            await self.worker.close()
             if self.worker.state == "stopping":
                 await self.frontier.finish()
         except (CrawlError, RedisError) as error:
-            logger.warning("The crawl could not be marked as stopped: %s", error)
+            logger.warning("This worker could not take its leave: %s", error)
         finally:
             await self.frontier.close()
 

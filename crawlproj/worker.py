@@ -24,7 +24,7 @@ from crawlproj import failpoints
 from crawlproj.connection import OUTAGE
 from crawlproj.delivery import Delivery
 from crawlproj.frontier.frontier import Frontier
-from crawlproj.frontier.refusals import CrawlFinished, WorkerDeclaredDead
+from crawlproj.frontier.refusals import CrawlFinished, WorkerDeclaredDead, may_pass
 from crawlproj.frontier.replication import ReplicasBehind
 from crawlproj.frontier.shard import Batch, Kind, Lease, Push, Settlement, State
 from crawlproj.memo import Memo
@@ -35,9 +35,6 @@ T = TypeVar("T")
 
 AWAY: tuple[type[Exception], ...] = (*OUTAGE, OSError)
 """Redis cannot answer now and may later: wait for it."""
-
-TOO_FEW_REPLICAS = "NOREPLICAS"
-"""How a Redis refuses writes that wants more replicas attached (min-replicas-to-write)."""
 
 POLL_S = 0.5
 """How long a worker with nothing to do sleeps at most: what other workers push shows then."""
@@ -105,7 +102,11 @@ class Worker:
     # What the scheduler calls
 
     async def start(self) -> None:
-        """Register, learn what has been seen, begin to lease."""
+        """Register, learn what has been seen, begin to lease. If a process of this name has died
+        just now, what it held is taken back: nobody else would, while the name is alive."""
+        await self._insist(self.frontier.leave)
+        while await self._sweep():
+            pass
         await self._insist(self._beat)
         await self._insist(self.frontier.warm)
         loops = (self._lease_loop, self._flush_loop, self._beat_loop)
@@ -197,14 +198,16 @@ class Worker:
         self._lease_wake.set()
 
     async def close(self) -> None:
-        """Stop the loops, hand in everything, say goodbye; give up if Redis stays away."""
-        async with self._flushing:
-            await self._end_loops()
+        """Stop the loops, hand in everything, say goodbye; give up if Redis or the disk stays
+        away: then others take over what this worker held."""
         try:
             async with asyncio.timeout(self.lease_timeout_s):
+                async with self._flushing:
+                    await self._end_loops()
                 await self._hand_in()
         except TimeoutError:
-            logger.error("Redis stayed away; other workers will take over what this one held")
+            await self._end_loops()
+            logger.error("Not all could be handed in; other workers will take over what is left")
 
     async def _end_loops(self) -> None:
         """Cancel until they are gone: a cancellation that meets a reply just then can be lost."""
@@ -252,14 +255,7 @@ class Worker:
         while True:
             await asyncio.sleep(self.lease_timeout_s / 4)
             await self._insist(self._beat)
-            reclaimed = await self._insist(self.frontier.reclaim)
-            if reclaimed.workers:
-                logger.warning(
-                    "%d worker(s) fell silent; %d of their URLs are queued again",
-                    reclaimed.workers,
-                    reclaimed.queued,
-                )
-                await self.hooks.on_lost(reclaimed.dead)
+            if await self._sweep():
                 self._lease_wake.set()
 
     async def _guarded(self, loop: Callable[[], Awaitable[None]]) -> None:
@@ -270,12 +266,23 @@ class Worker:
 
     # The exchanges
 
+    async def _sweep(self) -> int:
+        """Take back what dead workers held; returns how many of them there were."""
+        reclaimed = await self._insist(self.frontier.reclaim)
+        if reclaimed.workers:
+            logger.warning(
+                "%d worker(s) fell silent; %d of their URLs are queued again",
+                reclaimed.workers,
+                reclaimed.queued,
+            )
+            await self.hooks.on_lost(reclaimed.dead)
+        return reclaimed.workers
+
     async def _lease(self, wanted: int) -> Batch:
         try:
             batch = await self.frontier.lease(wanted)
         except WorkerDeclaredDead as error:
             logger.warning("%s", error)
-            self._buffer.clear()
             await self._beat()
             batch = await self.frontier.lease(wanted)
         if self.frontier.is_stale:
@@ -319,7 +326,10 @@ class Worker:
 
     async def _beat(self) -> None:
         asked_at = time.monotonic()
-        await self.frontier.renew(int(self.lease_timeout_s * 1000), self.hooks.about())
+        about = self.hooks.about()
+        was_known, _ = await self.frontier.renew(int(self.lease_timeout_s * 1000), about)
+        if not was_known:
+            await self._recollect()
         self._renewed_at = asked_at
 
     async def _insist(self, operation: Callable[[], Awaitable[T]]) -> T:
@@ -340,7 +350,7 @@ class Worker:
             except AWAY as error:
                 self._be_away(error)
             except ResponseError as error:
-                if not str(error).startswith(TOO_FEW_REPLICAS):
+                if not may_pass(error):
                     raise
                 self._be_away(error)
             await asyncio.sleep(wait_s)
@@ -368,13 +378,21 @@ class Worker:
     async def _learn_anew(self) -> None:
         """Begin again from what Redis says: what has been seen, and what this worker holds."""
         self.memo.clear()
-        in_hand = {(one.shard, one.token) for one in self._buffer}
         await self.frontier.warm()
-        held = await self.frontier.held()
-        gone = in_hand - {(one.shard, one.token) for one in held}
-        self._buffer = deque(one for one in self._buffer if (one.shard, one.token) not in gone)
-        self._known -= gone
-        await self._adopt(held)
+        await self._recollect()
+
+    async def _recollect(self) -> None:
+        """Have in hand what Redis says is this worker's: others may have taken over some of it,
+        and of some the worker may not have heard."""
+        before = set(self._known)
+        held = {(one.shard, one.token): one for one in await self.frontier.held()}
+        await self._adopt([one for name, one in held.items() if name not in before])
+        gone = before - held.keys()
+        lost = [one for one in self._buffer if (one.shard, one.token) in gone]
+        if lost:
+            logger.warning("%d URLs are no longer this worker's: others have them", len(lost))
+            self._buffer = deque(one for one in self._buffer if one not in lost)
+            self._known.difference_update((one.shard, one.token) for one in lost)
 
     async def _adopt(self, leases: list[Lease]) -> None:
         """Put leases into the buffer that are not in hand yet: a reply may have been lost."""

@@ -17,6 +17,7 @@ from crawlproj.config import Config
 from crawlproj.engine import EngineWatch
 from crawlproj.errors import CrawlError
 from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.refusals import CrawlWiped
 from crawlproj.items import StatsItem, utc_timestamp
 from crawlproj.scheduler import Scheduler
 
@@ -127,6 +128,8 @@ class Progress:
             now = await status.read(Frontier(client, scheduler.spider.name, ""))
         finally:
             await client.aclose()
+        if now["epoch"] is None:
+            raise CrawlWiped
         if now["balance"] != 0:
             logger.error("The ledger does not balance: %d", now["balance"])
         written = status.sum_up(now)

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+from redis.exceptions import ResponseError
+
 from crawlproj.errors import CrawlError
+
+PASSING = ("MISCONF", "BUSY", "MASTERDOWN", "NOREPLICAS")
+"""Answers of a Redis that cannot work now: its disk is full, it is busy, it lacks replicas."""
+
+
+def may_pass(error: ResponseError) -> bool:
+    """Whether Redis refuses what it may do later."""
+    return str(error).startswith(PASSING)
 
 
 class CrawlWiped(CrawlError):

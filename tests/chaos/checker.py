@@ -1,6 +1,6 @@
 """The invariants of a crawl, judged from outside: by the origin's log, the files and the frontier.
 
-Pure: it is given what was seen and says what is wrong with it, each time with the smallest evidence.
+It is given what was seen and says what is wrong with it, each time with the smallest evidence.
 The numbers are those of the promises:
 
  1 every URL ends in exactly one state, and the counts reconcile at any moment
