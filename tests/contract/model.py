@@ -93,6 +93,9 @@ class Model:
     def lease(self, worker: str, wanted: int) -> tuple[State, list[tuple[int, Url, int, int]]]:
         if worker not in self.workers:
             raise Refused("WorkerDeclaredDead")
+        lasts = self.limits.lasts_ms // MINUTE_MS
+        if self.status == "running" and 0 < lasts <= self.now:
+            self.status = "stopping"
         if self.status != "running":
             return self.status, []
         self._promote_due()
@@ -161,6 +164,24 @@ class Model:
             dropped += self._drop_queue(self._touch(name), reason)
         self._place_touched()
         return dropped
+
+    def revive(self, tokens: list[int]) -> int:
+        if self.status == "finished":
+            raise Refused("CrawlFinished")
+        for token in tokens:
+            url, reason = self.dead.pop(token)
+            self._count(**{"dead": -1, f"dead:{reason}": -1})
+            self._enqueue(url._replace(entry=b"\0" + url.entry[1:]))
+            host = self._touch(url.host)
+            host.failures, host.hold = 0, None
+        self._place_touched()
+        return len(tokens)
+
+    def forget(self, tokens: list[int]) -> int:
+        for token in tokens:
+            _, reason = self.dead.pop(token)
+            self._count(**{"dead": -1, f"dead:{reason}": -1, "filtered:forgotten": 1})
+        return len(tokens)
 
     def state(self) -> helpers.State:
         """As `structures()` reads it from Redis."""

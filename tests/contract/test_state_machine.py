@@ -1,275 +1,85 @@
 """The scripts on a real server against a plain model of them, step by step, in any order.
 
-Operations stand ten minutes apart, and the pauses and delays that they set end at minutes of
-their own (…3, …4, …6, …), so that no two times come to depend on how fast the machine is.
+`make statemachine STEPS=10000` does the same for as many steps as asked for.
 """
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-import hypothesis.strategies as st
 import pytest
-from hypothesis import HealthCheck, settings
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
-from redis import Redis
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
 
-from crawlproj.errors import CrawlError
-from crawlproj.frontier.bloom import Geometry
-from crawlproj.frontier.frontier import Limits
-from crawlproj.frontier.shard import Kind, Push, Settlement, Shard
-from tests.contract.model import Model, Refused
-from tests.lua.helpers import MINUTE_MS, HandCrawl, Worker, entry, hand_crawl
+from tests.contract.machine import FrontierMachine
+from tests.contract.planted import PLANTED, Bug
+from tests.lua.helpers import HandCrawl, hand_crawl
 from tests.servers.redis import RedisServer
 
-STEP_MINUTES = 10
-TIMEOUT_MINUTES = 31
-CAPACITY = 20
-WORKERS = ("w1", "w2", "w3")
-
-workers = st.sampled_from(WORKERS)
-hosts = st.sampled_from(["http://a", "http://b", "http://c"])
-pauses = st.sampled_from([(0, 0), (0, 3), (0, 24), (20, 28)])
-delays = st.sampled_from([0, 6, 47])
-verdicts = st.sampled_from(["done", "done", "filtered", "dead", "retry", "wait", "return"])
-holds = st.sampled_from([0, 0, 0, 19])
-failed = st.sampled_from([-1, 0, 1])
-
-limits = st.builds(
-    Limits,
-    per_host=st.sampled_from([1, 2]),
-    delay_ms=st.sampled_from([0, 12 * MINUTE_MS]),
-    pages=st.sampled_from([-1, -1, 6]),
-    pages_per_host=st.sampled_from([0, 0, 3]),
-    max_attempts=st.sampled_from([1, 2, 4]),
-    give_up=st.sampled_from([0, 0, 2]),
-    seen_capacity=st.just(CAPACITY),
-)
+BOUNDED = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 
 
-@st.composite
-def pushes(draw: st.DrawFn) -> Push:
-    kind = draw(st.sampled_from(Kind))
-    host, path = draw(hosts), f"/{draw(st.integers(0, 20))}"
-    if kind == Kind.FILTERED:
-        return Push(kind, "", 0, b"offsite", f"offsite {host}{path}")
-    return Push(kind, host, draw(st.integers(-1, 1)), entry(path), host + path)
+@pytest.fixture(scope="module")
+def logging_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """A server that has every write on disk before it answers."""
+    folder = tmp_path_factory.mktemp("aof")
+    with RedisServer(folder, "appendonly yes", "appendfsync always") as server:
+        yield server
 
 
-class FrontierMachine(RuleBasedStateMachine):
-    """Drives both and compares all that there is after each step."""
+@pytest.fixture
+def crawl(logging_server: RedisServer) -> Iterator[HandCrawl]:
+    with logging_server.client() as redis, hand_crawl(logging_server.url, redis) as crawl:
+        yield crawl
 
-    def __init__(self, crawl: HandCrawl) -> None:
-        super().__init__()
-        self.crawl = crawl
-        crawl.redis.flushall()
-        crawl.opened = None
-        crawl.geometry = Geometry(CAPACITY, 1e-7)
-        crawl.audit_one_in = 4
 
-    @initialize(given=limits)
-    def begin(self, given: Limits) -> None:
-        self.crawl.open(**vars(given))
-        self.workers = {name: self.crawl.stranger(name) for name in WORKERS}
-        sampled = self.workers["w1"].shard.sampled
-        self.model = Model(given, lambda key: bool(sampled(key)))
-        self.last_push: dict[str, list[Push]] = {}
-        self.tokens: list[int] = []
-        for worker in WORKERS[:2]:
-            self.renew(worker)
+def _run(machine: type[FrontierMachine], server: RedisServer, crawl: HandCrawl, **how: Any) -> None:
+    build: Any = partial(machine, server, crawl)
+    run_state_machine_as_test(build, settings=settings(**BOUNDED, **how))
 
-    @invariant()
-    def agrees(self) -> None:
-        if hasattr(self, "model"):
-            assert self.crawl.state() == self.model.state()
 
-    @rule(name=workers, batch=st.lists(pushes(), max_size=6))
-    def push(self, name: str, batch: list[Push]) -> None:
-        self._both(lambda: self._tick(name).push(*batch), lambda: self.model.push(batch))
-        self.last_push[name] = batch
+def test_the_scripts_and_the_model_agree(logging_server: RedisServer, crawl: HandCrawl) -> None:
+    _run(FrontierMachine, logging_server, crawl, max_examples=40, stateful_step_count=50)
 
-    @precondition(lambda self: self.last_push and self.model.status != "finished")
-    @rule(data=st.data())
-    def push_again_after_a_lost_reply(self, data: st.DataObject) -> None:
-        name = data.draw(st.sampled_from(sorted(self.last_push)))
-        shard = self.workers[name].shard
-        if _is_known(self.crawl, name, shard):
-            assert shard.pushes is not None
-            shard.pushes -= 1
-            batch = self.last_push[name]
-            assert self._tick(name).push(*batch) == [False] * len(batch)
 
-    @rule(name=workers, wanted=st.integers(1, 5))
-    def lease(self, name: str, wanted: int) -> None:
-        def real() -> tuple[str, list[tuple[Any, ...]]]:
-            batch = self._tick(name).lease(wanted)
-            return batch.state, [tuple(lease[1:]) for lease in batch.leases]
-
-        def modelled() -> tuple[str, list[tuple[Any, ...]]]:
-            state, leases = self.model.lease(name, wanted)
-            self.tokens += [token for token, *_ in leases]
-            return state, [(token, *url, *host) for token, url, *host in leases]
-
-        self._both(real, modelled)
-
-    @precondition(lambda self: any(self.model.leased.values()))
-    @rule(data=st.data())
-    def settle(self, data: st.DataObject) -> None:
-        held = [name for name, leases in self.model.leased.items() if leases]
-        name = data.draw(st.sampled_from(sorted(held)))
-        tokens = st.lists(
-            st.sampled_from(list(self.model.leased[name])), unique=True, min_size=1, max_size=4
+@pytest.mark.parametrize("bug", PLANTED, ids=lambda bug: bug.name)
+def test_a_planted_bug_is_found(
+    bug: Bug,
+    logging_server: RedisServer,
+    crawl: HandCrawl,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    machine = bug.plant(tmp_path_factory.mktemp("lua"), monkeypatch)
+    with pytest.raises(AssertionError):
+        _run(
+            machine,
+            logging_server,
+            crawl,
+            max_examples=100,
+            stateful_step_count=50,
+            derandomize=True,
+            database=None,
+            phases=[Phase.generate],
         )
-        self._settle(name, [data.draw(_settlements(token)) for token in data.draw(tokens)])
-
-    @precondition(lambda self: self.tokens)
-    @rule(name=workers, data=st.data())
-    def settle_what_may_be_held_by_another_or_by_nobody(
-        self, name: str, data: st.DataObject
-    ) -> None:
-        token = data.draw(st.sampled_from(self.tokens))
-        self._settle(name, [data.draw(_settlements(token))])
-
-    @rule(name=workers)
-    def renew(self, name: str) -> None:
-        self._both(
-            lambda: self._tick(name).renew(TIMEOUT_MINUTES * MINUTE_MS, {}),
-            lambda: (self.model.renew(name, TIMEOUT_MINUTES), self.model.status),
-        )
-
-    @rule(steps=st.integers(1, 6))
-    def let_time_pass(self, steps: int) -> None:
-        self.model.now += steps * STEP_MINUTES
-
-    @rule(name=workers)
-    def reclaim(self, name: str) -> None:
-        def real() -> tuple[int, int, int]:
-            reclaimed = self._tick(name).reclaim()
-            return reclaimed.workers, reclaimed.queued, len(reclaimed.dead)
-
-        self._both(real, self.model.reclaim)
-
-    @rule(name=workers)
-    def leave(self, name: str) -> None:
-        self._both(self._tick(name).leave, lambda: self.model.leave(name))
-
-    @rule(change=st.sampled_from([("paused", "running"), ("running", "paused")]))
-    def pause_or_resume(self, change: tuple[Any, Any]) -> None:
-        wanted, was = change
-        self._both(
-            lambda: self._tick("w1").control(wanted, [was]),
-            lambda: self.model.control(wanted, [was]),
-        )
-
-    @rule()
-    def finish(self) -> None:
-        self._both(self._tick("w1").finish, self.model.finish)
-
-    @precondition(lambda self: self.model.status in ("finished", "stopped"))
-    @rule()
-    def run_again(self) -> None:
-        self._both(
-            lambda: self._tick("w1").control("running", ["finished", "stopped"]),
-            lambda: self.model.control("running", ["finished", "stopped"]),
-        )
-
-    @precondition(lambda self: self.model.now > 300)
-    @rule()
-    def stop(self) -> None:
-        self._both(
-            lambda: self._tick("w1").control("stopping", ["running", "paused"]),
-            lambda: self.model.control("stopping", ["running", "paused"]),
-        )
-
-    @precondition(lambda self: self.model.now > 300)
-    @rule()
-    def drain(self) -> None:
-        self._both(
-            lambda: self._tick("w1").drain("page_limit"), lambda: self.model.drain("page_limit")
-        )
-
-    @rule()
-    def flush_scripts(self) -> None:
-        self.crawl.redis.script_flush()
-
-    def _settle(self, name: str, batch: list[Settlement]) -> None:
-        self._both(lambda: self._tick(name).settle(*batch), lambda: self.model.settle(name, batch))
-
-    def _tick(self, name: str) -> Worker:
-        self.model.now += STEP_MINUTES
-        self.crawl.at(self.model.now)
-        return self.workers[name]
-
-    @staticmethod
-    def _both(real: Any, modelled: Any) -> None:
-        assert _outcome(real) == _outcome(modelled)
-
-
-def _outcome(operation: Any) -> Any:
-    try:
-        return operation()
-    except CrawlError as error:
-        return type(error).__name__
-    except Refused as error:
-        return str(error)
-
-
-def _settlements(token: int) -> st.SearchStrategy[Settlement]:
-    def build(pause: tuple[int, int], delay: int, hold: int, **how: Any) -> Settlement:
-        ago, length = pause
-        return Settlement(
-            token,
-            ended_ago_ms=ago * MINUTE_MS,
-            pause_ms=length * MINUTE_MS,
-            delay_ms=delay * MINUTE_MS,
-            hold_ms=hold * MINUTE_MS,
-            reason="reason",
-            **how,
-        )
-
-    statuses = st.sampled_from([0, 200, 503])
-    return st.builds(
-        build,
-        pauses,
-        delays,
-        holds,
-        verdict=verdicts,
-        failed=failed,
-        status=statuses,
-        size=statuses,
-    )
-
-
-def _is_known(crawl: HandCrawl, name: str, shard: Shard) -> bool:
-    """Whether the shard remembers the worker's last push: it forgets those who left or died."""
-    found = crawl.redis.hget(crawl.key("meta"), f"push:{name}")
-    return found is not None and int(found) == shard.pushes
-
-
-def _run(redis_server: RedisServer, redis: Redis, examples: int, steps: int) -> None:
-    chosen = settings(
-        max_examples=examples,
-        stateful_step_count=steps,
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-    )
-    with hand_crawl(redis_server.url, redis) as crawl:
-        machine: Any = partial(FrontierMachine, crawl)
-        run_state_machine_as_test(machine, settings=chosen)
-
-
-def test_the_scripts_and_the_model_agree(redis_server: RedisServer, redis: Redis) -> None:
-    _run(redis_server, redis, examples=40, steps=50)
 
 
 @pytest.mark.slow
-def test_the_scripts_and_the_model_agree_for_long(redis_server: RedisServer, redis: Redis) -> None:
-    _run(redis_server, redis, examples=200, steps=100)
+def test_the_scripts_and_the_model_agree_for_long(
+    logging_server: RedisServer, crawl: HandCrawl
+) -> None:
+    wanted = int(os.environ.get("STEPS", "10000"))
+    FrontierMachine.steps = 0
+    while FrontierMachine.steps < wanted:
+        _run(
+            FrontierMachine,
+            logging_server,
+            crawl,
+            max_examples=50,
+            stateful_step_count=50,
+            database=None,
+        )
+    print(f"\n{FrontierMachine.steps:,} steps, each compared with the model: no violation")

@@ -11,10 +11,10 @@ import asyncio
 import itertools
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from crawlproj import keys
 from crawlproj.connection import connect
@@ -22,6 +22,8 @@ from crawlproj.frontier.bloom import Geometry
 from crawlproj.frontier.frontier import Limits
 from crawlproj.frontier.shard import Batch, Kind, Lease, Opened, Push, Settlement, Shard
 from crawlproj.frontier.wire import unpack
+
+T = TypeVar("T")
 
 CRAWL = "c"
 MINUTE_MS = 60_000
@@ -222,6 +224,14 @@ class HandCrawl:
 
     def at(self, minute: float) -> None:
         set_clock(self.redis, minute)
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Await what a test does beside its workers."""
+        return self._runner.run(work)
+
+    def reconnect(self) -> None:
+        """Forget connections to a server that has been restarted."""
+        self._runner.run(self._client.connection_pool.disconnect())
 
     def state(self) -> State:
         state = structures(self.redis)

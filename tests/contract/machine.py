@@ -1,0 +1,348 @@
+"""A state machine that drives the scripts on a real server and a plain model of them, step by step.
+
+Several workers push, lease, settle (in time, late, or for another), renew, leave, fall silent or die
+between two calls, while the crawl is paused, stopped, limited and drained, its clock steps forth and
+back, the script cache is emptied and the server is killed and started again from its log. After each
+step everything that the shard keeps is compared with the model, and the ledger is balanced.
+
+Operations stand ten minutes apart, and the pauses and delays that they set end at minutes of
+their own (…3, …4, …6, …), so that no two times come to depend on how fast the machine is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hypothesis.strategies as st
+from bitarray import bitarray
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
+
+from crawlproj import worker
+from crawlproj.errors import CrawlError
+from crawlproj.frontier.bloom import Geometry, Replica
+from crawlproj.frontier.frontier import Limits
+from crawlproj.frontier.shard import Kind, Push, Settlement, Shard
+from tests.contract.model import Model, Refused
+from tests.contract.mortal import Death, Died, hand_in
+from tests.lua.helpers import MINUTE_MS, HandCrawl, Worker, entry
+from tests.servers.redis import RedisServer
+
+STEP_MINUTES = 10
+TIMEOUT_MINUTES = 31
+CAPACITY = 20
+WORKERS = ("w1", "w2", "w3")
+
+workers = st.sampled_from(WORKERS)
+hosts = st.sampled_from(["http://a", "http://b", "http://c"])
+pauses = st.sampled_from([(0, 0), (0, 3), (0, 24), (20, 28)])
+delays = st.sampled_from([0, 6, 47])
+verdicts = st.sampled_from(["done", "done", "filtered", "dead", "retry", "wait", "return"])
+holds = st.sampled_from([0, 0, 0, 19])
+failed = st.sampled_from([-1, 0, 1])
+
+limits = st.builds(
+    Limits,
+    per_host=st.sampled_from([1, 2]),
+    delay_ms=st.sampled_from([0, 12 * MINUTE_MS]),
+    pages=st.sampled_from([-1, -1, 6]),
+    pages_per_host=st.sampled_from([0, 0, 3]),
+    max_attempts=st.sampled_from([1, 2, 4]),
+    give_up=st.sampled_from([0, 0, 2]),
+    lasts_ms=st.sampled_from([0, 0, 0, 405 * MINUTE_MS]),
+    seen_capacity=st.just(CAPACITY),
+)
+
+
+@st.composite
+def pushes(draw: st.DrawFn) -> Push:
+    kind = draw(st.sampled_from(Kind))
+    host, path = draw(hosts), f"/{draw(st.integers(0, 20))}"
+    if kind == Kind.FILTERED:
+        return Push(kind, "", 0, b"offsite", f"offsite {host}{path}")
+    return Push(kind, host, draw(st.integers(-1, 1)), entry(path), host + path)
+
+
+class FrontierMachine(RuleBasedStateMachine):
+    """Drives both and compares all that there is after each step."""
+
+    steps = 0
+    worker_class = worker.Worker
+
+    def __init__(self, server: RedisServer, crawl: HandCrawl) -> None:
+        super().__init__()
+        self.server = server
+        self.crawl = crawl
+        self.restarts_left = 1
+        crawl.redis.flushall()
+        crawl.opened = None
+        crawl.geometry = Geometry(CAPACITY, 1e-7)
+        crawl.audit_one_in = 4
+
+    @initialize(given=limits, seeds=st.lists(pushes(), min_size=3, max_size=8))
+    def begin(self, given: Limits, seeds: list[Push]) -> None:
+        self.crawl.open(**vars(given))
+        self.workers = {name: self.crawl.stranger(name) for name in WORKERS}
+        sampled = self.workers["w1"].shard.sampled
+        self.model = Model(given, lambda key: bool(sampled(key)))
+        self.last_push: dict[str, list[Push]] = {}
+        self.tokens: list[int] = []
+        for name in WORKERS[:2]:
+            self.renew(name)
+            self.push(name, seeds)
+            self.lease(name, 2)
+
+    @invariant()
+    def agrees(self) -> None:
+        if hasattr(self, "model"):
+            FrontierMachine.steps += 1
+            state = self.crawl.state()
+            assert state == self.model.state()
+            for one in self.workers.values():
+                assert _is_within(one.shard.replica, state.raw)
+
+    @rule(name=workers, batch=st.lists(pushes(), max_size=6))
+    def push(self, name: str, batch: list[Push]) -> None:
+        self._both(lambda: self._tick(name).push(*batch), lambda: self.model.push(batch))
+        self.last_push[name] = batch
+
+    @precondition(lambda self: self.last_push and self.model.status != "finished")
+    @rule(data=st.data())
+    def push_again_after_a_lost_reply(self, data: st.DataObject) -> None:
+        name = data.draw(st.sampled_from(sorted(self.last_push)))
+        shard = self.workers[name].shard
+        if _is_known(self.crawl, name, shard):
+            assert shard.pushes is not None
+            shard.pushes -= 1
+            batch = self.last_push[name]
+            assert self._tick(name).push(*batch) == [False] * len(batch)
+
+    @rule(name=workers, wanted=st.integers(1, 5))
+    def lease(self, name: str, wanted: int) -> None:
+        def real() -> tuple[str, list[tuple[Any, ...]]]:
+            batch = self._tick(name).lease(wanted)
+            return batch.state, [tuple(lease[1:]) for lease in batch.leases]
+
+        def modelled() -> tuple[str, list[tuple[Any, ...]]]:
+            state, leases = self.model.lease(name, wanted)
+            self.tokens += [token for token, *_ in leases]
+            return state, [(token, *url, *host) for token, url, *host in leases]
+
+        self._both(real, modelled)
+
+    @precondition(lambda self: any(self.model.leased.values()))
+    @rule(data=st.data())
+    def settle(self, data: st.DataObject) -> None:
+        name = data.draw(st.sampled_from(self._holders()))
+        tokens = st.lists(
+            st.sampled_from(list(self.model.leased[name])), unique=True, min_size=1, max_size=4
+        )
+        self._settle(name, [data.draw(_settlements(token)) for token in data.draw(tokens)])
+
+    @precondition(lambda self: any(self.model.leased.values()))
+    @rule(data=st.data())
+    def settle_what_another_holds(self, data: st.DataObject) -> None:
+        holder = data.draw(st.sampled_from(self._holders()))
+        token = data.draw(st.sampled_from(list(self.model.leased[holder])))
+        name = data.draw(workers.filter(lambda name: name != holder))
+        self._settle(name, [data.draw(_settlements(token))])
+
+    @precondition(lambda self: self.tokens)
+    @rule(name=workers, data=st.data())
+    def settle_what_may_have_been_taken_away(self, name: str, data: st.DataObject) -> None:
+        token = data.draw(st.sampled_from(self.tokens))
+        self._settle(name, [data.draw(_settlements(token))])
+
+    @precondition(lambda self: any(self.model.leased.values()))
+    @rule(
+        data=st.data(),
+        links=st.lists(pushes(), max_size=6),
+        dies_before=st.sampled_from([None, "push", "settle"]),
+    )
+    def hand_in_a_page(self, data: st.DataObject, links: list[Push], dies_before: Death) -> None:
+        name = data.draw(st.sampled_from(self._holders()))
+        token = data.draw(st.sampled_from(list(self.model.leased[name])))
+        settlement = data.draw(_settlements(token))
+        one = self._tick(name)
+        work = hand_in(self.worker_class, name, one.shard, links, settlement, dies_before)
+        try:
+            self.crawl.run(work)
+        except Died:
+            self.die(name)
+        if dies_before != "push" or not links:
+            self.model.push(links)
+            if dies_before != "settle":
+                self.model.settle(name, [settlement])
+        self.last_push.pop(name, None)
+
+    @precondition(lambda self: any(self.model.leased.values()))
+    @rule(data=st.data(), other=workers)
+    def take_an_hour_over_a_page(self, data: st.DataObject, other: str) -> None:
+        """However long it takes, a worker that keeps its heartbeat keeps what it holds."""
+        name = data.draw(st.sampled_from(self._holders()))
+        for _ in range(3):
+            self.renew(name)
+            self.model.now += STEP_MINUTES
+        self.reclaim(other)
+
+    @rule(name=workers)
+    def die(self, name: str) -> None:
+        """What it knew is gone; the next of its name begins with what Redis has."""
+        self.workers[name] = self.crawl.stranger(name)
+        self.last_push.pop(name, None)
+
+    @rule(name=workers)
+    def renew(self, name: str) -> None:
+        self._both(
+            lambda: self._tick(name).renew(TIMEOUT_MINUTES * MINUTE_MS, {}),
+            lambda: (self.model.renew(name, TIMEOUT_MINUTES), self.model.status),
+        )
+
+    @rule(steps=st.integers(1, 6))
+    def let_time_pass(self, steps: int) -> None:
+        self.model.now += steps * STEP_MINUTES
+
+    @precondition(lambda self: self.model.now > 100)
+    @rule(steps=st.integers(1, 4))
+    def set_the_clock_back(self, steps: int) -> None:
+        self.model.now -= steps * STEP_MINUTES
+
+    @rule(name=workers)
+    def reclaim(self, name: str) -> None:
+        def real() -> tuple[int, int, int]:
+            reclaimed = self._tick(name).reclaim()
+            return reclaimed.workers, reclaimed.queued, len(reclaimed.dead)
+
+        self._both(real, self.model.reclaim)
+
+    @rule(name=workers)
+    def leave(self, name: str) -> None:
+        self._both(self._tick(name).leave, lambda: self.model.leave(name))
+
+    @rule(change=st.sampled_from([("paused", "running"), ("running", "paused")]))
+    def pause_or_resume(self, change: tuple[Any, Any]) -> None:
+        wanted, was = change
+        self._both(
+            lambda: self._tick("w1").control(wanted, [was]),
+            lambda: self.model.control(wanted, [was]),
+        )
+
+    @rule()
+    def finish(self) -> None:
+        self._both(self._tick("w1").finish, self.model.finish)
+
+    @precondition(lambda self: self.model.status in ("finished", "stopped"))
+    @rule()
+    def run_again(self) -> None:
+        self._both(
+            lambda: self._tick("w1").control("running", ["finished", "stopped"]),
+            lambda: self.model.control("running", ["finished", "stopped"]),
+        )
+
+    @precondition(lambda self: self.model.now > 300)
+    @rule()
+    def stop(self) -> None:
+        self._both(
+            lambda: self._tick("w1").control("stopping", ["running", "paused"]),
+            lambda: self.model.control("stopping", ["running", "paused"]),
+        )
+
+    @precondition(lambda self: self.model.now > 300)
+    @rule()
+    def drain(self) -> None:
+        self._both(
+            lambda: self._tick("w1").drain("page_limit"), lambda: self.model.drain("page_limit")
+        )
+
+    @precondition(lambda self: self.model.dead)
+    @rule(data=st.data(), name=st.sampled_from(["revive", "forget"]))
+    def see_to_dead_letters(self, data: st.DataObject, name: str) -> None:
+        letters = st.lists(st.sampled_from(sorted(self.model.dead)), unique=True, min_size=1)
+        tokens = data.draw(letters)
+        self._both(
+            lambda: getattr(self._tick("w1"), name)(tokens),
+            lambda: getattr(self.model, name)(tokens),
+        )
+
+    @rule()
+    def flush_scripts(self) -> None:
+        self.crawl.redis.script_flush()
+
+    @precondition(lambda self: self.restarts_left and self.model.now > 150)
+    @rule()
+    def kill_the_server_and_start_it_from_its_log(self) -> None:
+        self.restarts_left -= 1
+        self.server.kill()
+        self.server.start()
+        self.crawl.reconnect()
+
+    def _holders(self) -> list[str]:
+        return sorted(name for name, leases in self.model.leased.items() if leases)
+
+    def _settle(self, name: str, batch: list[Settlement]) -> None:
+        self._both(lambda: self._tick(name).settle(*batch), lambda: self.model.settle(name, batch))
+
+    def _tick(self, name: str) -> Worker:
+        self.model.now += STEP_MINUTES
+        self.crawl.at(self.model.now)
+        return self.workers[name]
+
+    @staticmethod
+    def _both(real: Any, modelled: Any) -> None:
+        assert _outcome(real) == _outcome(modelled)
+
+
+def _outcome(operation: Any) -> Any:
+    try:
+        return operation()
+    except CrawlError as error:
+        return type(error).__name__
+    except Refused as error:
+        return str(error)
+
+
+def _settlements(token: int) -> st.SearchStrategy[Settlement]:
+    def build(pause: tuple[int, int], delay: int, hold: int, **how: Any) -> Settlement:
+        ago, length = pause
+        return Settlement(
+            token,
+            ended_ago_ms=ago * MINUTE_MS,
+            pause_ms=length * MINUTE_MS,
+            delay_ms=delay * MINUTE_MS,
+            hold_ms=hold * MINUTE_MS,
+            reason="reason",
+            **how,
+        )
+
+    statuses = st.sampled_from([0, 200, 503])
+    return st.builds(
+        build,
+        pauses,
+        delays,
+        holds,
+        verdict=verdicts,
+        failed=failed,
+        status=statuses,
+        size=statuses,
+    )
+
+
+def _is_within(replica: Replica, raw: dict[str, Any]) -> bool:
+    """Whether all that a worker takes for seen has been seen by the server."""
+    for number, layer in enumerate(replica.layers):
+        bits = bitarray(endian="big")
+        bits.frombytes(raw.get(f"seen {number}", b"").ljust(-(-layer.num_bits // 8), b"\0"))
+        if (bitarray(layer.bitarray, endian="big") & ~bits[: layer.num_bits]).any():
+            return False
+    return True
+
+
+def _is_known(crawl: HandCrawl, name: str, shard: Shard) -> bool:
+    """Whether the shard remembers the worker's last push: it forgets those who left or died."""
+    found = crawl.redis.hget(crawl.key("meta"), f"push:{name}")
+    return found is not None and int(found) == shard.pushes

@@ -1,0 +1,76 @@
+"""A worker that hands in a page by the real code, and may die on the way, between two scripts."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Literal
+
+from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.scripts import script
+from crawlproj.frontier.shard import Push, Settlement, Shard
+from crawlproj.worker import Hooks, Worker
+
+Death = Literal["push", "settle"] | None
+"""The script that the worker does not live to call."""
+
+
+class Died(Exception):
+    """The worker's process is gone."""
+
+
+class Mortal:
+    """A client that runs everything up to a certain script."""
+
+    def __init__(self, client: Any, dies_before: Death) -> None:
+        self._client = client
+        self._fatal = script(dies_before).sha1 if dies_before else ""
+
+    async def evalsha(self, sha1: str, *rest: Any) -> Any:
+        if sha1 == self._fatal:
+            raise Died
+        return await self._client.evalsha(sha1, *rest)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+
+async def hand_in(
+    kind: type[Worker],
+    name: str,
+    shard: Shard,
+    links: list[Push],
+    settlement: Settlement,
+    dies_before: Death,
+) -> None:
+    """What becomes of a page that has been fetched: its links, then its end; raises Died."""
+    client, shard.client = shard.client, Mortal(shard.client, dies_before)
+    try:
+        frontier = Frontier(shard.client, shard.crawl, name, shards=[shard])
+        worker = kind(frontier, _hooks(), prefetch=1, lease_timeout_s=1)
+        worker.held = 1
+        for link in links:
+            worker.push(link)
+        worker.end(settlement)
+        await worker.flush()
+    finally:
+        shard.client = client
+
+
+def _hooks() -> Hooks:
+    async def verdict(settlement: Settlement) -> tuple[int, Settlement]:
+        return 0, settlement
+
+    async def nothing(*_: Any) -> None:
+        await asyncio.sleep(0)
+
+    return Hooks(
+        wake=lambda: None,
+        flush_rows=lambda: None,
+        verdict=verdict,
+        on_state=nothing,
+        on_fatal=lambda _: None,
+        on_lost=nothing,
+        about=dict,
+        scope_names=lambda _: set(),
+        prepare=nothing,
+    )
