@@ -28,7 +28,7 @@ from crawlproj.frontier.scripts import script
 from crawlproj.frontier.wire import pack, unpack
 
 State = Literal["running", "paused", "stopping", "stopped", "finished", "limit"]
-Verdict = Literal["done", "filtered", "dead", "retry", "wait", "return"]
+Verdict = Literal["done", "filtered", "dead", "retry", "wait", "return", "keep"]
 
 _REFUSALS: dict[str, type[Exception]] = {
     "WIPED": CrawlWiped,
@@ -223,7 +223,7 @@ class Shard:
         for token, packed in found.items():
             # What cannot be read is no lease of ours; the scripts set it aside.
             with suppress(ValueError, TypeError, AttributeError):
-                host, level, entry = unpack(packed)
+                host, level, entry = unpack(packed)[:3]
                 leases.append(Lease(self.number, int(token), host.decode(), level, entry))
         return leases
 

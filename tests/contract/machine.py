@@ -1,9 +1,10 @@
 """A state machine that drives the scripts on a real server and a plain model of them, step by step.
 
-Several workers push, lease, settle (in time, late, or for another), renew, leave, fall silent or die
-between two calls, while the crawl is paused, stopped, limited and drained, its clock steps forth and
-back, the script cache is emptied and the server is killed and started again from its log. After each
-step everything that the shard keeps is compared with the model, and the ledger is balanced.
+Several workers push, lease, settle (in time, late, or for another), renew, leave, fall silent or
+die between two calls, while the crawl is paused, stopped, limited and drained, its clock steps
+forth and back, the script cache is emptied and the server is killed and started again from its
+log. After each step everything that the shard keeps is compared with the model, and the ledger is
+balanced.
 
 Operations stand ten minutes apart, and the pauses and delays that they set end at minutes of
 their own (…3, …4, …6, …), so that no two times come to depend on how fast the machine is.
@@ -29,7 +30,7 @@ from crawlproj.frontier.bloom import Geometry, Replica
 from crawlproj.frontier.frontier import Limits
 from crawlproj.frontier.shard import Kind, Push, Settlement, Shard
 from tests.contract.model import Model, Refused
-from tests.contract.mortal import Death, Died, hand_in
+from tests.contract.mortal import Death, Died, hand_in, hooks
 from tests.lua.helpers import MINUTE_MS, HandCrawl, Worker, entry
 from tests.servers.redis import RedisServer
 
@@ -42,7 +43,7 @@ workers = st.sampled_from(WORKERS)
 hosts = st.sampled_from(["http://a", "http://b", "http://c"])
 pauses = st.sampled_from([(0, 0), (0, 3), (0, 24), (20, 28)])
 delays = st.sampled_from([0, 6, 47])
-verdicts = st.sampled_from(["done", "done", "filtered", "dead", "retry", "wait", "return"])
+verdicts = st.sampled_from(["done", "done", "filtered", "dead", "retry", "wait", "return", "keep"])
 holds = st.sampled_from([0, 0, 0, 19])
 failed = st.sampled_from([-1, 0, 1])
 
@@ -169,7 +170,8 @@ class FrontierMachine(RuleBasedStateMachine):
         token = data.draw(st.sampled_from(list(self.model.leased[name])))
         settlement = data.draw(_settlements(token))
         one = self._tick(name)
-        work = hand_in(self.worker_class, name, one.shard, links, settlement, dies_before)
+        worker = self.worker_class(one.frontier, hooks(), prefetch=1, lease_timeout_s=1)
+        work = hand_in(worker, links, settlement, dies_before)
         try:
             self.crawl.run(work)
         except Died:

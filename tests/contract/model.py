@@ -46,6 +46,7 @@ class Host:
     at: str | None = None
     failures: int = 0
     hold: int | None = None
+    kept: int = 0
     best: int | None = None
     turn: int = 0
 
@@ -71,6 +72,7 @@ class Model:
         self.hosts: dict[str, Host] = {}
         self.delayed: list[tuple[float, bytes, Url]] = []
         self.leased: dict[str, dict[int, Url]] = {}
+        self.kept: set[int] = set()
         self.dead: dict[int, tuple[Url, str]] = {}
         self.workers: dict[str, int] = {}
         self.seen: set[str] = set()
@@ -131,8 +133,8 @@ class Model:
         lost = sorted((due, name) for name, due in self.workers.items() if due <= self.now)
         queued = dead = 0
         for _, worker in lost:
-            for nth, (token, url) in enumerate(self.leased.pop(worker, {}).items()):
-                if self._take_back(token, url.tried(), nth * SECOND):
+            for nth, (token, url) in enumerate(list(self.leased.get(worker, {}).items())):
+                if self._take_back(worker, token, url.tried(), nth * SECOND):
                     queued += 1
                 else:
                     dead += 1
@@ -199,6 +201,7 @@ class Model:
                 for worker, held in self.leased.items()
                 if held
             },
+            kept=set(self.kept),
             dead={token: (*_url(url), reason) for token, (url, reason) in self.dead.items()},
             workers=dict(self.workers),
             about={name: {} for name in self.workers},
@@ -253,11 +256,16 @@ class Model:
         return self._tokens, url, host.failures, host.pages
 
     def _settle(self, worker: str, how: Settlement) -> bool:
-        url = self.leased.get(worker, {}).pop(how.token, None)
+        url = self.leased.get(worker, {}).get(how.token)
         if url is None:
             return False
-        host = self._release(url, (how.pause_ms - how.ended_ago_ms) // MINUTE_MS, how.pause_ms > 0)
-        self._judge(host, how)
+        if how.token not in self.kept:
+            minutes = (how.pause_ms - how.ended_ago_ms) // MINUTE_MS
+            self._judge(self._release(url, minutes, how.pause_ms > 0), how)
+        if how.verdict == "keep":
+            self._keep(how.token, self._touch(url.host))
+            return True
+        host = self._end(worker, how.token)
         match how.verdict:
             case "done":
                 host.pages += 1
@@ -278,14 +286,27 @@ class Model:
         self._count(bytes=how.size)
         return True
 
+    def _keep(self, token: int, host: Host) -> None:
+        host.kept += token not in self.kept
+        self.kept.add(token)
+
+    def _end(self, worker: str, token: int) -> Host:
+        host = self._touch(self.leased[worker].pop(token).host)
+        host.kept -= token in self.kept
+        self.kept.discard(token)
+        self._count(leased=-1)
+        return host
+
     def _judge(self, host: Host, how: Settlement) -> None:
         if how.failed:
             host.failures = host.failures + 1 if how.failed > 0 else 0
         if how.hold_ms:
             host.hold = max(host.hold or 0, self.now + how.hold_ms // MINUTE_MS)
 
-    def _take_back(self, token: int, url: Url, apart: float) -> bool:
-        self._release(url, self.limits.delay_ms // MINUTE_MS, self.limits.delay_ms > 0)
+    def _take_back(self, worker: str, token: int, url: Url, apart: float) -> bool:
+        if token not in self.kept:
+            self._release(url, self.limits.delay_ms // MINUTE_MS, self.limits.delay_ms > 0)
+        self._end(worker, token)
         if url.attempts >= self.limits.max_attempts:
             self._bury(token, url, "worker_lost")
             return False
@@ -300,7 +321,6 @@ class Model:
         host.out -= 1
         if pauses:
             host.cooling.append(self.now + minutes)
-        self._count(leased=-1)
         return host
 
     def _enqueue(self, url: Url, *, first: bool = False) -> None:
@@ -355,7 +375,7 @@ class Model:
     def _free_slots(self, host: Host) -> int:
         free = self.limits.per_host - host.out - len(host.cooling)
         if self.limits.pages_per_host:
-            free = min(free, self.limits.pages_per_host - host.pages - host.out)
+            free = min(free, self.limits.pages_per_host - host.pages - host.out - host.kept)
         return free
 
     def _drop_queue(self, host: Host, reason: str) -> int:
@@ -388,6 +408,7 @@ def _record(host: Host) -> helpers.Host:
         host.at,
         host.failures,
         host.hold,
+        host.kept,
     )
 
 

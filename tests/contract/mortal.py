@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Literal
 
-from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.scripts import script
-from crawlproj.frontier.shard import Push, Settlement, Shard
+from crawlproj.frontier.shard import Push, Settlement
 from crawlproj.worker import Hooks, Worker
 
 Death = Literal["push", "settle"] | None
@@ -35,18 +34,12 @@ class Mortal:
 
 
 async def hand_in(
-    kind: type[Worker],
-    name: str,
-    shard: Shard,
-    links: list[Push],
-    settlement: Settlement,
-    dies_before: Death,
+    worker: Worker, links: list[Push], settlement: Settlement, dies_before: Death
 ) -> None:
     """What becomes of a page that has been fetched: its links, then its end; raises Died."""
+    [shard] = worker.frontier.shards
     client, shard.client = shard.client, Mortal(shard.client, dies_before)
     try:
-        frontier = Frontier(shard.client, shard.crawl, name, shards=[shard])
-        worker = kind(frontier, _hooks(), prefetch=1, lease_timeout_s=1)
         worker.held = 1
         for link in links:
             worker.push(link)
@@ -56,7 +49,9 @@ async def hand_in(
         shard.client = client
 
 
-def _hooks() -> Hooks:
+def hooks() -> Hooks:
+    """Surroundings in which a settlement is its own verdict."""
+
     async def verdict(settlement: Settlement) -> tuple[int, Settlement]:
         return 0, settlement
 

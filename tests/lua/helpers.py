@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 from crawlproj import keys
 from crawlproj.connection import connect
 from crawlproj.frontier.bloom import Geometry
-from crawlproj.frontier.frontier import Limits
+from crawlproj.frontier.frontier import Frontier, Limits
 from crawlproj.frontier.shard import Batch, Kind, Lease, Opened, Push, Settlement, Shard
 from crawlproj.frontier.wire import unpack
 
@@ -42,6 +42,7 @@ class Host(NamedTuple):
     at: str | None = None
     failures: int = 0
     hold: int | None = None
+    kept: int = 0
 
 
 @dataclass
@@ -56,6 +57,7 @@ class State:
     queues: dict[str, dict[int, list[str]]] = field(default_factory=dict)
     delayed: list[tuple[int, str, int, str]] = field(default_factory=list)
     leased: dict[str, dict[int, tuple[str, int, str]]] = field(default_factory=dict)
+    kept: set[int] = field(default_factory=set)
     dead: dict[int, tuple[str, int, str, str]] = field(default_factory=dict)
     workers: dict[str, int] = field(default_factory=dict)
     about: dict[str, Any] = field(default_factory=dict)
@@ -116,6 +118,7 @@ def structures(redis: Any, crawl: str = CRAWL, shard: int = 0) -> State:
         queues=_queues(raw),
         delayed=[_delayed(packed, clock.minute(at)) for packed, at in raw.get("delayed", [])],
         leased=_leased(raw),
+        kept=_kept(raw),
         dead={int(token): _dead(packed) for token, packed in raw.get("dead", {}).items()},
         workers={name.decode(): clock.minute(at) for name, at in raw.get("workers", [])},
         about={name.decode(): json.loads(told) for name, told in raw.get("about", {}).items()},
@@ -147,11 +150,13 @@ def assert_balanced(state: State) -> None:
     settled = counts["done"] + counts["dead"] + _sum(counts, "filtered:")
     assert counts["discovered"] == queued + len(state.delayed) + len(leased) + settled
     assert all(value >= 0 for value in counts.values())
-    out = Counter(host for host, _, _ in leased)
+    held = [one for leases in state.leased.values() for one in leases.items()]
+    out = Counter(host for token, (host, _, _) in held if token not in state.kept)
+    kept = Counter(host for token, (host, _, _) in held if token in state.kept)
     waiting = [name for name, _ in state.waiting]
     for name, host in state.hosts.items():
         assert sorted(state.queues.get(name, {})) == host.levels
-        assert host.out == out[name]
+        assert (host.out, host.kept) == (out[name], kept[name])
         assert (name in state.ready, name in waiting) == (host.at == "ready", host.at == "waiting")
         assert not host.at or host.levels
     assert state.queues.keys() | out.keys() | set(state.ready) | set(waiting) <= state.hosts.keys()
@@ -164,6 +169,11 @@ class Worker:
         self.name = name
         self.shard = shard
         self._run = runner.run
+
+    @property
+    def frontier(self) -> Frontier:
+        """The same shard as the worker's own code sees it."""
+        return Frontier(self.shard.client, self.shard.crawl, self.name, shards=[self.shard])
 
     def push(self, *batch: Push, seen_locally: int = 0) -> list[bool]:
         return self._run(self.shard.push(self.name, batch, seen_locally))
@@ -308,7 +318,8 @@ def _host(packed: bytes, clock: _Clock) -> Host:
     cooling = sorted(clock.minute(due) for due in found["cooling"])
     hold = clock.minute(found["hold"]) if "hold" in found else None
     failures = found.get("failures", 0)
-    return Host(found["levels"], found["out"], cooling, found["pages"], at, failures, hold)
+    kept = found.get("kept", 0)
+    return Host(found["levels"], found["out"], cooling, found["pages"], at, failures, hold, kept)
 
 
 def _queues(raw: dict[str, Any]) -> dict[str, dict[int, list[str]]]:
@@ -333,6 +344,13 @@ def _leased(raw: dict[str, Any]) -> dict[str, dict[int, tuple[str, int, str]]]:
                 int(token): _url(unpack(packed)) for token, packed in held.items()
             }
     return leased
+
+
+def _kept(raw: dict[str, Any]) -> set[int]:
+    leases = [held for key, held in raw.items() if key.startswith("leased ")]
+    return {
+        int(token) for held in leases for token, packed in held.items() if any(unpack(packed)[3:4])
+    }
 
 
 def _url(fields: list[Any]) -> tuple[str, int, str]:

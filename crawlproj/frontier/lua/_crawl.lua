@@ -6,7 +6,7 @@
 --   1 META     hash    epoch, state, limits, plan, and the running numbers below
 --   2 COUNTS   hash    the ledger: discovered, queued, …, filtered:<reason>; what could not be
 --                      read is counted as corrupt, beside the ledger
---   3 HOSTS    hash    host -> msgpack {levels, out, cooling, pages, at, failures, hold}
+--   3 HOSTS    hash    host -> msgpack {levels, out, kept, cooling, pages, at, failures, hold}
 --   4 READY    zset    hosts that may be contacted now, best first
 --   5 WAITING  zset    hosts that may be contacted later, by when (ms)
 --   6 DELAYED  zset    msgpack {host, level, entry, token} to try again, by when (ms)
@@ -19,7 +19,8 @@
 --  13 LAYERS   hash    items:<layer> -> URLs recorded there; open -> layers in use
 --  14 SEEN     prefix  + layer           -> bitmap, a Bloom filter
 --  15 QUEUE    prefix  + level:host      -> list of entries, first come first served
---  16 LEASED   prefix  + worker          -> hash token -> msgpack {host, level, entry}
+--  16 LEASED   prefix  + worker          -> hash token -> msgpack {host, level, entry, kept}; kept is 1
+--                                              once its request has ended, see settle.lua
 --  17 FOUND    hash    key of a queued link -> msgpack {times found, level, entry}
 --
 -- ARGV[1] is the epoch in which the caller works; the rest is the operation's.

@@ -5,14 +5,15 @@
 local LOWEST, HIGHEST = -1000, 1001
 local damaged = false
 
--- Host, level and entry of a URL as DELAYED and LEASED hold it; nothing if it is unreadable.
+-- Host, level and entry of a URL as DELAYED and LEASED hold it, and what stands behind them;
+-- nothing if it is unreadable.
 local function read_url(packed)
   local ok, url = pcall(cmsgpack.unpack, packed)
   if ok and type(url) == 'table' then
     local name, level, entry = unpack(url, 1, 3)
     if type(name) == 'string' and type(level) == 'number' and type(entry) == 'string'
        and level >= LOWEST and level <= HIGHEST and level % 1 == 0 then
-      return name, level, entry
+      return name, level, entry, url[4]
     end
   end
 end
@@ -31,19 +32,20 @@ local function write_off(state, left)
   end
 end
 
--- Requests that are out, by host and in all, from the leases themselves.
+-- Requests that are out and URLs that are kept, by host, and both in all, from the leases themselves.
 local function count_leases()
-  local out, total = {}, 0
+  local out, kept, total = {}, {}, 0
   for _, worker in ipairs(redis.call('ZRANGE', WORKERS, 0, -1)) do
     for _, packed in ipairs(redis.call('HVALS', LEASED .. worker)) do
-      local name = read_url(packed)
+      local name, _, _, is_kept = read_url(packed)
       if name then
-        out[name] = (out[name] or 0) + 1
+        local counted = is_kept and kept or out
+        counted[name] = (counted[name] or 0) + 1
         total = total + 1
       end
     end
   end
-  return out, total
+  return out, kept, total
 end
 
 local function read_host(packed)
@@ -57,7 +59,8 @@ end
 -- A host anew from its queues and leases; only the pages it has had cannot be known again.
 local function rebuild_host(name)
   count('corrupt', 1)
-  local host = {levels = {}, out = count_leases()[name] or 0, cooling = {}, pages = 0}
+  local out, kept = count_leases()
+  local host = {levels = {}, out = out[name] or 0, kept = kept[name], cooling = {}, pages = 0}
   for level = LOWEST, HIGHEST do
     if redis.call('EXISTS', QUEUE .. level .. ':' .. name) == 1 then table.insert(host.levels, level) end
   end

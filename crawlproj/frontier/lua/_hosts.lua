@@ -75,7 +75,7 @@ end
 -- those out and those still pausing, and what is left of its page budget.
 local function free_slots(host)
   local free = PER_HOST - host.out - #host.cooling
-  if PAGES_PER_HOST > 0 then free = math.min(free, PAGES_PER_HOST - host.pages - host.out) end
+  if PAGES_PER_HOST > 0 then free = math.min(free, PAGES_PER_HOST - host.pages - host.out - (host.kept or 0)) end
   return free
 end
 
@@ -142,6 +142,13 @@ local function release_host(name, ago_ms, pause_ms)
   return host
 end
 
+-- A URL is kept by its worker though its request has ended, or (-1) no longer is.
+local function count_kept(host, by)
+  local kept = (host.kept or 0) + by
+  host.kept = kept > 0 and kept or nil
+  return host
+end
+
 -- What the request showed of the host: `failed` is 1 if it failed in a way that may
 -- pass, -1 if it answered, 0 if neither is known; `hold_ms` is how long to leave it alone.
 local function judge_host(host, failed, hold_ms)
@@ -175,7 +182,10 @@ end
 
 -- After leases that could not be read: what they were is counted anew from those that can be.
 local function mend_leases()
-  local out, total = count_leases()
-  for _, name in ipairs(redis.call('HKEYS', HOSTS)) do load_host(name).out = out[name] or 0 end
+  local out, kept, total = count_leases()
+  for _, name in ipairs(redis.call('HKEYS', HOSTS)) do
+    local host = load_host(name)
+    host.out, host.kept = out[name] or 0, kept[name]
+  end
   write_off('leased', total)
 end

@@ -12,6 +12,8 @@
 --         retry     queue `entry` (or the old one) again after `delay`
 --         wait      the same, but it was not tried
 --         return    was not fetched: back to the front of its queue
+--         keep      its request has ended and its host may be asked again, but its links have
+--                   no room here yet: it stays leased, until another verdict comes
 -- Reply {settled, msgpack list of tokens that were no longer held}
 --include _crawl.lua
 --include _damage.lua
@@ -23,14 +25,22 @@ for _, item in ipairs(cmsgpack.unpack(ARGV[3])) do
   local token, verdict, ago_ms, pause_ms, reason, entry, delay_ms = unpack(item, 1, 7)
   local status, size, failed, hold_ms = unpack(item, 8, 11)
   local packed = redis.call('HGET', held, token)
-  local name, level, leased_entry = read_url(packed)
+  local name, level, leased_entry, kept = read_url(packed)
   if not name then
     late[#late + 1] = token
     if packed then set_aside() end
   else
-    local host = release_host(name, ago_ms, pause_ms)
-    judge_host(host, failed, hold_ms)
-    if verdict == 'done' then
+    local host = load_host(name)
+    if kept then
+      count_kept(host, -1)
+    else
+      release_host(name, ago_ms, pause_ms)
+      judge_host(host, failed, hold_ms)
+    end
+    if verdict == 'keep' then
+      count_kept(host, 1)
+      redis.call('HSET', held, token, cmsgpack.pack({name, level, leased_entry, 1}))
+    elseif verdict == 'done' then
       host.pages = host.pages + 1
       count('done', 1)
     elseif verdict == 'filtered' then
@@ -44,12 +54,14 @@ for _, item in ipairs(cmsgpack.unpack(ARGV[3])) do
     elseif verdict == 'return' then
       enqueue(name, level, leased_entry, true)
     end
-    if status > 0 then count('status:' .. status, 1) end
-    count('bytes', size)
-    count('leased', -1)
-    settled = settled + 1
+    if verdict ~= 'keep' then
+      if status > 0 then count('status:' .. status, 1) end
+      count('bytes', size)
+      count('leased', -1)
+      settled = settled + 1
+    end
   end
-  redis.call('HDEL', held, token)
+  if verdict ~= 'keep' or not name then redis.call('HDEL', held, token) end
 end
 count('late', #late)
 if damaged then mend_leases() end
