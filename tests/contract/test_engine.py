@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.servers.origin import RESET, Origin, Reply, Route
+from tests.servers.redis import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 
@@ -28,7 +29,7 @@ def crawl() -> dict[str, Any]:
     """What the probe has printed after its crawl."""
     with Origin(ROUTES) as origin:
         command = [sys.executable, "-m", "tests.contract.engine_probe", origin.url("")]
-        printed = subprocess.check_output(command, cwd=ROOT, text=True, timeout=60)
+        printed = subprocess.check_output(command, cwd=ROOT, text=True, timeout=60 * PATIENCE)
     found: dict[str, Any] = json.loads(printed)
     return found
 

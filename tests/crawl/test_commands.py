@@ -14,7 +14,7 @@ import pytest
 
 from crawlproj.demo import DemoServer, WebSpec
 from tests.servers.fleet import PROJECT, Fleet, fleet
-from tests.servers.redis import RedisServer, wait_for
+from tests.servers.redis import PATIENCE, RedisServer, wait_for
 
 COMMANDS = (
     *("crawl", "dead", "demo", "doctor", "fleet", "merge", "pause", "purge", "resume", "seed"),
@@ -295,7 +295,7 @@ def test_ctrl_c_lets_a_fleet_return_what_it_holds(ships: Fleet, web: DemoServer)
         wait_for(lambda: len(ships.status()["workers"]) == 2, "two workers", 20)
         wait_for(lambda: ships.status()["done"] > 2, "some pages", 20)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=30 * PATIENCE)
     finally:
         process.kill()
         process.wait()

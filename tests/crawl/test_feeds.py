@@ -156,7 +156,7 @@ def run(project: Path, scene: str, *more: str) -> subprocess.CompletedProcess[st
         env=environment(project),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
 

