@@ -34,6 +34,13 @@ def web() -> Iterator[DemoServer]:
         yield server
 
 
+@pytest.fixture(scope="module")
+def large_web() -> Iterator[DemoServer]:
+    """One that no test gets to the end of, however slow the machine."""
+    with DemoServer(WebSpec(hosts=4, pages=2000).smooth()) as server:
+        yield server
+
+
 @pytest.fixture
 def ships(tmp_path: Path, redis_server: RedisServer) -> Iterator[Fleet]:
     with fleet(tmp_path, redis_server.url) as sailing:
@@ -48,9 +55,9 @@ def finished(ships: Fleet, web: DemoServer) -> Fleet:
 
 
 @pytest.fixture
-def running(ships: Fleet, web: DemoServer) -> Fleet:
+def running(ships: Fleet, large_web: DemoServer) -> Fleet:
     """In the middle of a crawl that waits for nothing but its pace."""
-    ships.start(seeds=web.seeds[0], scope="any", delay=0.5)
+    ships.start(seeds=large_web.seeds[0], scope="any", delay=0.5)
     wait_for(lambda: ships.status()["done"], "a page", 20)
     return ships
 
@@ -229,9 +236,9 @@ def test_purge_waits_until_no_worker_runs_and_then_leaves_nothing(
 
 
 def test_workers_that_died_do_not_keep_a_crawl_from_being_purged(
-    ships: Fleet, web: DemoServer, redis_server: RedisServer
+    ships: Fleet, large_web: DemoServer, redis_server: RedisServer
 ) -> None:
-    worker = ships.start({"FRONTIER_LEASE_TIMEOUT": "1"}, seeds=web.seeds[0], delay=0.5)
+    worker = ships.start({"FRONTIER_LEASE_TIMEOUT": "1"}, seeds=large_web.seeds[0], delay=0.5)
     wait_for(lambda: ships.status()["done"], "a page", 20)
     worker.kill()
     wait_for(lambda: not ships.status()["workers"][0]["alive"], "it counts as dead", 5)
@@ -280,8 +287,8 @@ def test_a_fleet_crawls_to_the_end_and_shows_the_summary(ships: Fleet, web: Demo
     assert sorted(ships.urls()) == sorted(expected.pages | expected.redirects | expected.non_html)
 
 
-def test_ctrl_c_lets_a_fleet_return_what_it_holds(ships: Fleet, web: DemoServer) -> None:
-    seeds = ["-a", f"seeds={web.seeds[0]}", "-a", "scope=any", "-a", "delay=0.3"]
+def test_ctrl_c_lets_a_fleet_return_what_it_holds(ships: Fleet, large_web: DemoServer) -> None:
+    seeds = ["-a", f"seeds={large_web.seeds[0]}", "-a", "scope=any", "-a", "delay=0.3"]
     output = ["-s", f"CRAWL_OUTPUT={ships.output}"]
     process = subprocess.Popen(
         [sys.executable, "-m", "scrapy", "fleet", "site", "-n", "2", *seeds, *output],
