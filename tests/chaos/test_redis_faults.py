@@ -86,7 +86,8 @@ def test_a_redis_that_was_wiped_stops_every_worker_and_nothing_is_called_finishe
 ) -> None:
     with trial(tmp_path) as crawl, crawl.server.client() as client:
         workers = [crawl.start() for _ in range(2)]
-        crawl.wait_for_pages(20)
+        wait_for(lambda: len(crawl.status()["workers"]) == 2, "both are there", 60)
+        crawl.wait_for_pages(1)
         client.flushall()
         assert crawl.ships.wait() == ["failed"] * 2
         for worker in workers:

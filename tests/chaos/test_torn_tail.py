@@ -1,0 +1,108 @@
+"""A Redis that dies in the middle of a write: an operation is on disk whole, or not at all.
+
+The last transaction of the append-only file is cut off at its bytes, and the server is started
+again from what is left each time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from crawlproj.connection import connect
+from crawlproj.frontier.frontier import Frontier, Limits
+from crawlproj.frontier.shard import Settlement
+from tests.lua.helpers import CRAWL, A, B, State, assert_balanced, link, structures
+from tests.servers.redis import RedisServer
+
+CONFIG = ("appendonly yes", "appendfsync always", "aof-load-truncated yes")
+CUTS = 8
+
+Operation = Callable[[Frontier], Awaitable[object]]
+
+
+async def push(frontier: Frontier) -> None:
+    await frontier.push([link(A, "/new"), link(B, "/new")])
+
+
+async def lease(frontier: Frontier) -> None:
+    await frontier.lease(5)
+
+
+async def settle(frontier: Frontier) -> None:
+    first, second = await frontier.held()
+    await frontier.settle([(0, Settlement(first.token, "done", pause_ms=1000))])
+    await frontier.settle([(0, Settlement(second.token, "dead", reason="dns"))])
+
+
+async def reclaim(frontier: Frontier) -> None:
+    await frontier.leave()
+    await frontier.reclaim()
+
+
+@contextmanager
+def _on(server: RedisServer, work: Operation) -> Iterator[tuple[bytes, bytes]]:
+    """Begins a crawl, does one thing with it, and yields the file before and after."""
+
+    async def run() -> tuple[bytes, bytes]:
+        client = await connect(server.url)
+        frontier = Frontier(client, CRAWL, "w")
+        await frontier.open(Limits(seen_capacity=3000, per_host=2), {}, "run")
+        await frontier.renew(1_000_000, {})
+        await frontier.push([link(host, f"/{number}") for host in (A, B) for number in range(3)])
+        await frontier.lease(2)
+        before = _tail(server).read_bytes()
+        await work(frontier)
+        await client.aclose()
+        return before, _tail(server).read_bytes()
+
+    with server:
+        yield asyncio.run(run())
+
+
+def _tail(server: RedisServer) -> Path:
+    (found,) = server.folder.glob("appendonlydir/*.incr.aof")
+    return found
+
+
+def _reborn(server: RedisServer, content: bytes) -> State:
+    """What a server finds that starts from this file."""
+    server.kill()
+    _tail(server).write_bytes(content)
+    server.start()
+    with server.client() as client:
+        return structures(client)
+
+
+def _last_transaction(content: bytes) -> int:
+    """Where it begins."""
+    return content.rindex(b"*1\r\n$5\r\nMULTI\r\n")
+
+
+def _check(folder: Path, work: Operation, step: int | None) -> None:
+    server = RedisServer(folder / "redis", *CONFIG)
+    with _on(server, work) as (before, after):
+        begins = _last_transaction(after)
+        assert begins >= len(before)
+        undone, done = _reborn(server, after[:begins]), _reborn(server, after)
+        assert undone != done
+        places = range(begins + 1, len(after), step or max(1, (len(after) - begins) // CUTS))
+        for cut in places:
+            found = _reborn(server, after[:cut])
+            assert found == undone, f"cut after byte {cut - begins} of {len(after) - begins}"
+            assert_balanced(found)
+
+
+@pytest.mark.parametrize("work", [push, lease, settle, reclaim])
+def test_an_operation_that_was_cut_off_has_not_happened(tmp_path: Path, work: Operation) -> None:
+    _check(tmp_path, work, step=None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("work", [push, lease, settle, reclaim])
+def test_wherever_it_was_cut_off_it_has_not_happened(tmp_path: Path, work: Operation) -> None:
+    _check(tmp_path, work, step=1)
