@@ -126,9 +126,10 @@ class Proxy:
     # In the thread of the loop
 
     def _do(self, change: Callable[[], None]) -> None:
-        done = threading.Event()
-        self._loop.call_soon_threadsafe(lambda: (change(), done.set()))
-        done.wait()
+        async def run() -> None:
+            change()
+
+        asyncio.run_coroutine_threadsafe(run(), self._loop).result()
 
     def _cut(self) -> None:
         self._is_cut = True
