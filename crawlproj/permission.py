@@ -10,9 +10,11 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from redis.exceptions import RedisError
 from scrapy import Request
 
 from crawlproj import keys, robots
@@ -161,10 +163,12 @@ class Permission:
         request.meta.update({BEGINNING: robots.MOST_BYTES, "download_maxsize": UNPACKED_BYTES})
 
         async def received(response: Response) -> None:
-            await self._received(response, held)
+            with _fetched_again_after_an_outage(held):
+                await self._received(response, held)
 
         async def failed(failure: Failure) -> None:
-            await self._unreachable(request, held)
+            with _fetched_again_after_an_outage(held):
+                await self._unreachable(request, held)
 
         request.callback = received
         request.errback = failed
@@ -241,6 +245,15 @@ class Permission:
 
     def _key(self, host: str) -> str:
         return keys.robots(self._frontier.crawl, self._frontier.shard_of(host).number, host)
+
+
+@contextmanager
+def _fetched_again_after_an_outage(held: Held) -> Iterator[None]:
+    """What Redis could not be told is lost: pages of the host would wait for it in vain."""
+    try:
+        yield
+    except RedisError:
+        held.filtered, held.retry_entry = "", held.lease.entry
 
 
 def _bound(table: OrderedDict[str, Any]) -> None:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from crawlproj.demo.log import fetch_counts
 from crawlproj.frontier.scripts import script
-from tests.chaos.harness import trial
-from tests.servers.redis import wait_for
+from tests.chaos.harness import TIMEOUT_S, trial
+from tests.chaos.slow import AT_ONCE, PAGES, SlowSite, start
+from tests.servers.fleet import fleet
+from tests.servers.origin import Origin, Reply, Request, Route
+from tests.servers.proxy import Proxy
+from tests.servers.redis import RedisServer, wait_for
 
 REPEATED = ("push", "lease", "settle", "renew", "reclaim")
 LOSSES = 3
@@ -35,25 +40,58 @@ def test_the_end_of_a_crawl_is_not_lost_with_the_reply_that_told_of_it(tmp_path:
         assert "Redis answers again" in worker.log
 
 
-def test_a_worker_that_is_cut_off_stops_fetching_and_others_take_over(tmp_path: Path) -> None:
-    with trial(tmp_path) as crawl:
-        proxy = crawl.proxy()
-        crawl.start(through=proxy)
-        crawl.wait_for_pages(10)
+def test_a_worker_that_is_cut_off_stops_fetching_and_others_take_over(
+    tmp_path: Path, redis_server: RedisServer
+) -> None:
+    site = SlowSite()
+    site.delay_s = 1.5 * TIMEOUT_S
+    with (
+        site.origin() as origin,
+        Proxy(redis_server.port) as proxy,
+        fleet(tmp_path, redis_server.url) as ships,
+    ):
+        lonely = start(ships, origin, "lonely", REDIS_URL=proxy.url)
+        wait_for(lambda: ships.status()["leased"] == 2 * AT_ONCE, "a full worker", 60)
         proxy.hang()
-        other = crawl.start()
-
-        def crew() -> list[int]:
-            return [worker["pid"] for worker in crawl.status()["workers"]]
-
-        wait_for(lambda: crew() == [other.process.pid], "it counts as dead", 60)
-        before = len(crawl.web.requests())
-        crawl.wait_for_pages(crawl.status()["done"] + 20)
-        since = {one.user_agent for one in crawl.web.requests()[before:]}
-        assert since == {"worker-1"}
+        site.delay_s = 0
+        heir = start(ships, origin, "heir")
+        assert heir.wait() == "finished"
+        wait_for(lambda: _asked_by("lonely", origin) == 1 + AT_ONCE, "what was under way", 60)
         proxy.cut()
         proxy.heal()
-        crawl.conclude()
+        assert lonely.wait() == "finished"
+        asked, now = fetch_counts(origin.requests()), ships.status()
+    assert (now["done"], now["balance"], now["reclaimed"]) == (PAGES + 1, 0, 2 * AT_ONCE)
+    assert sum(asked.values()) == PAGES + 1 + AT_ONCE, "only what was under way was asked for twice"
+    assert "no longer this worker's" in lonely.log
+
+
+def _asked_by(agent: str, origin: Origin) -> int:
+    return sum(one.user_agent == agent for one in origin.requests())
+
+
+def test_a_robots_txt_that_arrives_while_redis_is_away_is_fetched_again(
+    tmp_path: Path, redis_server: RedisServer
+) -> None:
+    with Proxy(redis_server.port) as proxy:
+
+        def robots_txt(request: Request) -> Reply:
+            if request.attempt == 1:
+                proxy.cut()
+            return Reply(body=b"User-agent: *\nDisallow: /private")
+
+        routes: dict[str, Route] = {"/": Reply(body=b"<a href=/private>x</a>")}
+        with (
+            Origin({**routes, "/robots.txt": robots_txt}) as origin,
+            fleet(tmp_path, proxy.url) as ships,
+        ):
+            worker = ships.start(seeds=origin.url("/"))
+            worker.wait_for_log("Redis does not answer", 60)
+            proxy.heal()
+            assert worker.wait() == "finished"
+            asked = fetch_counts(origin.requests())
+    assert asked == {origin.url("/robots.txt"): 2, origin.url("/"): 1}
+    assert "Spider error" not in worker.log
 
 
 def test_a_slow_redis_costs_time_and_nothing_else(tmp_path: Path) -> None:
