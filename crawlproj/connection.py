@@ -1,19 +1,16 @@
 """The Redis client of this process: which Redis, how to reach it, and whether it will do.
 
-It knows the ways in which Redis servers are addressed, protected and configured, and turns each
-thing that can be wrong with them into a sentence for the user. It knows nothing of what the
-frontier keeps there.
+It knows the ways in which Redis servers are addressed, protected and configured; what it meets
+there is put into words by complaints.py. It knows nothing of what the frontier keeps there.
 """
 
 from __future__ import annotations
 
-import asyncio
 import atexit
 import contextlib
 import os
 import re
-import ssl
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +24,8 @@ from redis.backoff import NoBackoff
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.conf import closest_scrapy_cfg
 
-from crawlproj.errors import ConfigError, CrawlError, RedisDenied, RedisUnavailable, RedisUnsuitable
+from crawlproj.complaints import DEFAULT_HOST, DEFAULT_PORT, address_of, explained
+from crawlproj.errors import ConfigError, RedisUnavailable, RedisUnsuitable
 
 RedisClient = Redis | RedisCluster
 
@@ -43,8 +41,6 @@ OUTAGE: tuple[type[Exception], ...] = (
 
 OLDEST_VERSION = (7, 0)
 SCHEMES = ("redis", "rediss", "unix")
-DEFAULT_HOST, DEFAULT_PORT = "localhost", 6379
-TLS_PROBE_S = 1.0
 
 # Overridden by REDIS_PARAMS and by the query of the URL.
 DEFAULTS: Mapping[str, Any] = {
@@ -59,6 +55,7 @@ FORCED: Mapping[str, Any] = {"decode_responses": False, "retry": Retry(NoBackoff
 # Entries of REDIS_PARAMS that name the server, which the URL does, or that ask for repetition.
 NAMING = {"redis_cls", "url", "host", "port", "db", "unix_socket_path", "ssl"}
 REPEATING = {"retry_on_timeout", "retry_on_error"}
+TLS_FILES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
 
 
 @dataclass(frozen=True)
@@ -114,17 +111,17 @@ async def connect(url: str, params: Mapping[str, Any] | None = None) -> RedisCli
     options = _options(url, params or {})
     client = Redis.from_pool(ConnectionPool(**options))
     async with _closed_on_failure(client):
-        async with _explained(options):
+        async with explained(options):
             info = await client.info()
-        check(info, _address(options))
+        check(info, address_of(options))
         if not _is_cluster(info):
             return client
-        async with _explained(options):
+        async with explained(options):
             state = (await client.cluster("INFO"))["cluster_state"]
         if state != "ok":
             raise RedisUnavailable(
-                f"The Redis Cluster at {_address(options)} is in state {state}: see "
-                f"redis-cli --cluster check {_address(options)}"
+                f"The Redis Cluster at {address_of(options)} is in state {state}: see "
+                f"redis-cli --cluster check {address_of(options)}"
             )
     await client.aclose()
     return await _connect_cluster(url, options)
@@ -240,13 +237,10 @@ def _options(url: str, params: Mapping[str, Any]) -> dict[str, Any]:
     options = {**DEFAULTS, **usable, **_parse(url), **FORCED}
     if "path" in options:
         options.pop("socket_keepalive")
+    for name in TLS_FILES:
+        if options.get(name) and not Path(options[name]).is_file():
+            raise ConfigError(f"{name}={options[name]} of REDIS_URL or REDIS_PARAMS: no such file")
     return options
-
-
-def _address(options: Mapping[str, Any]) -> str:
-    if "path" in options:
-        return str(options["path"])
-    return f"{options.get('host', DEFAULT_HOST)}:{options.get('port', DEFAULT_PORT)}"
 
 
 def _cli_target(address: str) -> str:
@@ -273,13 +267,13 @@ async def _connect_cluster(url: str, options: Mapping[str, Any]) -> RedisCluster
     own["ssl"] = options.get("connection_class") is SSLConnection
     # While one shard is without a master, the work on the others goes on.
     own["require_full_coverage"] = False
-    async with _explained(options):
+    async with explained(options):
         client = RedisCluster(**own)
     async with _closed_on_failure(client):
-        async with _explained(options):
+        async with explained(options):
             await client.initialize()
         for node in client.get_primaries():
-            async with _explained({**options, "host": node.host, "port": node.port}):
+            async with explained({**options, "host": node.host, "port": node.port}):
                 info = await client.info(target_nodes=node)
             check(info, node.name)
     return client
@@ -292,108 +286,3 @@ async def _closed_on_failure(client: RedisClient) -> AsyncIterator[None]:
     except BaseException:
         await client.aclose()
         raise
-
-
-# What is wrong with it
-
-
-@contextlib.asynccontextmanager
-async def _explained(options: Mapping[str, Any]) -> AsyncIterator[None]:
-    """Turn what redis-py raises inside into a sentence for the user."""
-    try:
-        yield
-    except TypeError as error:
-        raise ConfigError(
-            f"An option in REDIS_PARAMS or in the query of REDIS_URL cannot be used: {error}"
-        ) from error
-    except (exceptions.RedisError, exceptions.RedisClusterException) as error:
-        raise await _explain(error, options) from error
-
-
-async def _explain(error: Exception, options: Mapping[str, Any]) -> CrawlError:
-    address = _address(options)
-    match error:
-        case exceptions.AuthenticationError():
-            return _explain_login(error, options)
-        case exceptions.NoPermissionError():
-            user = options.get("username") or "default"
-            return RedisDenied(
-                f"The Redis at {address} lets user {user} in, but: {error}. Give it the rights: "
-                f"redis-cli acl setuser {user} '~*' '&*' +@all -@dangerous +info"
-            )
-        case exceptions.InvalidResponse():
-            return RedisUnavailable(
-                f"What answers at {address} is not a Redis: correct the address in REDIS_URL"
-            )
-        case exceptions.ResponseError() if re.search("DB index|SELECT", str(error)):
-            return ConfigError(
-                f"The Redis at {address} has no database {options.get('db')}: end REDIS_URL with "
-                "a lower number; a Redis Cluster has only /0"
-            )
-        case exceptions.ResponseError():
-            return RedisUnavailable(f"The Redis at {address} refuses to work: {error}")
-    return await _explain_silence(error, options)
-
-
-def _explain_login(error: Exception, options: Mapping[str, Any]) -> RedisDenied:
-    address = _address(options)
-    if "called without any password" in str(error):
-        return RedisDenied(
-            f"The Redis at {address} has no password: take it out of REDIS_URL or REDIS_PARAMS"
-        )
-    if not options.get("password"):
-        return RedisDenied(
-            f"The Redis at {address} needs a password: REDIS_URL=redis://:PASSWORD@{address}/0"
-        )
-    user = options.get("username") or "default"
-    return RedisDenied(
-        f"The Redis at {address} does not accept the password of user {user}: correct it in "
-        "REDIS_URL or REDIS_PARAMS"
-    )
-
-
-async def _explain_silence(error: Exception, options: Mapping[str, Any]) -> CrawlError:
-    address = _address(options)
-    causes = list(_causes(error))
-    for cause in causes:
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            return RedisDenied(
-                f"The certificate of the Redis at {address} is not trusted "
-                f"({cause.verify_message}): add ?ssl_ca_certs=/path/to/ca.pem to REDIS_URL"
-            )
-    has_tls = options.get("connection_class") is SSLConnection
-    if "path" not in options and await _answers(options, tls=not has_tls):
-        speaks, scheme = ("does not speak", "redis") if has_tls else ("speaks only", "rediss")
-        return RedisDenied(f"The Redis at {address} {speaks} TLS: begin REDIS_URL with {scheme}://")
-    numbers = [cause.errno for cause in causes if isinstance(cause, OSError) and cause.errno]
-    reason = os.strerror(numbers[-1]) if numbers and numbers[-1] > 0 else str(error)
-    return RedisUnavailable(
-        f"No Redis answers at {address} ({reason}): start it, correct REDIS_URL, or leave "
-        "REDIS_URL out to use the embedded Redis"
-    )
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    while error:
-        yield error
-        error = error.__cause__ or error.__context__
-
-
-async def _answers(options: Mapping[str, Any], *, tls: bool) -> bool:
-    """Whether a Redis at that address understands us with, or without, TLS."""
-    context = ssl.create_default_context() if tls else None
-    if context:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    host, port = options.get("host", DEFAULT_HOST), options.get("port", DEFAULT_PORT)
-    try:
-        async with asyncio.timeout(TLS_PROBE_S):
-            reader, writer = await asyncio.open_connection(host, port, ssl=context)
-            try:
-                writer.write(b"PING\r\n")
-                return await reader.read(1) in (b"+", b"-")
-            finally:
-                writer.close()
-                await writer.wait_closed()
-    except OSError:  # includes TimeoutError and the errors of ssl
-        return False

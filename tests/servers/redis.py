@@ -14,7 +14,6 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -55,15 +54,6 @@ def wait_for(condition: Callable[[], object], what: str, timeout_s: float = READ
         time.sleep(0.01)
 
 
-@dataclass(frozen=True)
-class Certificates:
-    """Files for a server that speaks only TLS; the authority is what its clients must trust."""
-
-    authority: Path
-    certificate: Path
-    key: Path
-
-
 class PortTaken(RuntimeError):
     """Someone was quicker to take the port that was free a moment ago."""
 
@@ -79,13 +69,11 @@ class RedisServer:
         folder: Path,
         *config: str,
         password: str | None = None,
-        tls: Certificates | None = None,
         in_cluster: bool = False,
     ) -> None:
         self.folder = folder
         self.config = config
         self.password = password
-        self.tls = tls
         self.port = any_port()
         self.bus_port = any_port() if in_cluster else None
         self._process: subprocess.Popen[bytes] | None = None
@@ -93,9 +81,6 @@ class RedisServer:
     @property
     def url(self) -> str:
         login = f":{self.password}@" if self.password else ""
-        if self.tls:
-            trust = f"?ssl_ca_certs={self.tls.authority}"
-            return f"rediss://{login}{LOOPBACK}:{self.port}/0{trust}"
         return f"redis://{login}{LOOPBACK}:{self.port}/0"
 
     @property
@@ -148,8 +133,7 @@ class RedisServer:
     def cli(self, *args: str) -> str:
         """What a real redis-cli prints."""
         login = ["-a", self.password, "--no-auth-warning"] if self.password else []
-        tls = ["--tls", "--cacert", str(self.tls.authority)] if self.tls else []
-        command = [cli_binary(), "-h", LOOPBACK, "-p", str(self.port), *login, *tls, *args]
+        command = [cli_binary(), "-h", LOOPBACK, "-p", str(self.port), *login, *args]
         return subprocess.check_output(command, text=True, timeout=30 * PATIENCE).strip()
 
     def __enter__(self) -> Self:
@@ -171,12 +155,7 @@ class RedisServer:
         yield from self.config
         if self.password:
             yield f"requirepass {self.password}"
-        if self.tls:
-            yield f"port 0\ntls-port {self.port}\ntls-auth-clients no"
-            yield f"tls-ca-cert-file {self.tls.authority}"
-            yield f"tls-cert-file {self.tls.certificate}\ntls-key-file {self.tls.key}"
-        else:
-            yield f"port {self.port}"
+        yield f"port {self.port}"
         if self.bus_port:
             yield f"cluster-enabled yes\ncluster-port {self.bus_port}\ncluster-node-timeout 2000"
 

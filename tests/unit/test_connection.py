@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import datetime
-import ipaddress
 import os
 import re
 import socket
@@ -16,10 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 from redis.asyncio import Redis, RedisCluster
 from scrapy.settings import BaseSettings, Settings
 from scrapy_redis.connection import from_settings
@@ -34,7 +28,8 @@ from crawlproj.errors import (
     RedisUnsuitable,
 )
 from tests.servers import redis as servers
-from tests.servers.redis import Certificates, RedisServer
+from tests.servers.redis import RedisServer
+from tests.servers.tls import Authority, TlsProxy
 
 GOOD_INFO = {
     "redis_version": "7.0.15",
@@ -376,63 +371,57 @@ class TestComplaints:
 
 
 @pytest.fixture(scope="module")
-def tls_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    folder = tmp_path_factory.mktemp("tls")
-    server = RedisServer(folder, tls=self_signed(folder))
-    try:
-        server.start()
-    except RuntimeError:
-        pytest.skip("this redis-server was built without TLS")
-    yield server
-    server.kill()
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("tls"))
+
+
+@pytest.fixture
+def tls_port(redis_server: RedisServer, authority: Authority) -> Iterator[int]:
+    with TlsProxy(redis_server.port, authority.issue("127.0.0.1")) as proxy:
+        yield proxy.port
 
 
 class TestTls:
-    def test_a_trusted_server_is_used(self, tls_server: RedisServer) -> None:
-        assert ping(tls_server.url) is Redis
+    def test_a_trusted_server_is_used(self, tls_port: int, authority: Authority) -> None:
+        url = f"rediss://127.0.0.1:{tls_port}"
+        assert ping(f"{url}/0?ssl_ca_certs={authority.certificate}") is Redis
+        assert ping(url, {"ssl_ca_certs": str(authority.certificate)}) is Redis
 
-    def test_an_untrusted_certificate_and_its_remedy(self, tls_server: RedisServer) -> None:
-        url, _, remedy = tls_server.url.partition("?")
+    def test_an_untrusted_certificate_and_its_remedy(
+        self, tls_port: int, authority: Authority
+    ) -> None:
+        url = f"rediss://127.0.0.1:{tls_port}"
         said = complaint(url, RedisDenied)
-        assert "is not trusted (self-signed certificate)" in said
-        assert f"?{remedy.partition('=')[0]}=" in said
+        assert "is not trusted (unable to get local issuer certificate)" in said
+        remedy = re.search(r"add (\S+)=\S+ to REDIS_URL", said)
+        assert remedy
+        assert ping(f"{url}{remedy[1]}={authority.certificate}") is Redis
 
-    def test_a_certificate_of_another_host(self, tls_server: RedisServer) -> None:
-        said = complaint(tls_server.url.replace("127.0.0.1", "localhost"), RedisDenied)
-        assert "Hostname mismatch" in said
+    def test_the_certificate_of_another_authority(self, tls_port: int, tmp_path: Path) -> None:
+        stranger = Authority(tmp_path, "stranger")
+        url = f"rediss://127.0.0.1:{tls_port}?ssl_ca_certs={stranger.certificate}"
+        assert "is not trusted (" in complaint(url, RedisDenied)
 
-    def test_a_plain_client_is_told_to_use_tls(self, tls_server: RedisServer) -> None:
-        said = complaint(f"redis://127.0.0.1:{tls_server.port}", RedisDenied)
+    def test_a_certificate_of_another_host(
+        self, redis_server: RedisServer, authority: Authority
+    ) -> None:
+        with TlsProxy(redis_server.port, authority.issue("127.0.0.2")) as proxy:
+            url = f"rediss://127.0.0.1:{proxy.port}?ssl_ca_certs={authority.certificate}"
+            said = complaint(url, RedisDenied)
+        assert "was not issued for that name" in said
+
+    def test_a_certificate_file_that_is_not_there(self, tls_port: int) -> None:
+        url = f"rediss://127.0.0.1:{tls_port}?ssl_ca_certs=/none.pem"
+        assert "ssl_ca_certs=/none.pem" in complaint(url, ConfigError)
+
+    def test_a_plain_client_is_told_to_use_tls(self, tls_port: int) -> None:
+        said = complaint(f"redis://127.0.0.1:{tls_port}", RedisDenied)
         assert said.endswith("speaks only TLS: begin REDIS_URL with rediss://")
 
     def test_a_tls_client_is_told_to_speak_plainly(self, redis_server: RedisServer) -> None:
         url = redis_server.url.replace("redis:", "rediss:")
         said = complaint(url, RedisDenied, {"socket_connect_timeout": 0.2})
         assert said.endswith("does not speak TLS: begin REDIS_URL with redis://")
-
-
-def self_signed(folder: Path) -> Certificates:
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
-    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
-    now = datetime.datetime.now(datetime.UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    pem = serialization.Encoding.PEM
-    (folder / "certificate.pem").write_bytes(certificate.public_bytes(pem))
-    (folder / "key.pem").write_bytes(
-        key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
-    return Certificates(folder / "certificate.pem", folder / "certificate.pem", folder / "key.pem")
 
 
 class WebServer:

@@ -1,0 +1,140 @@
+"""TLS in front of a plain Redis, so that `rediss://` is tested whatever the server was built with.
+
+    authority = Authority(tmp_path)
+    with TlsProxy(server.port, authority.issue("127.0.0.1")) as proxy:
+        connect(f"rediss://127.0.0.1:{proxy.port}?ssl_ca_certs={authority.certificate}")
+
+The bytes inside are passed on as they come; the certificate is the client's to judge.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import ipaddress
+import socket
+import ssl
+import threading
+from collections.abc import Coroutine
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from crawlproj.embedded import LOOPBACK
+
+PIECE_BYTES = 65536
+
+
+class Authority:
+    """Signs certificates; `certificate` is the file that its clients must trust."""
+
+    def __init__(self, folder: Path, name: str = "authority") -> None:
+        self._folder = folder
+        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self.certificate = folder / f"{name}.pem"
+        usage = x509.BasicConstraints(ca=True, path_length=0)
+        signed = self._sign(self._name, self._key, usage)
+        self.certificate.write_bytes(signed.public_bytes(serialization.Encoding.PEM))
+
+    def issue(self, address: str) -> ssl.SSLContext:
+        """What a server at that address proves itself with."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, address)])
+        names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))])
+        file = self._folder / f"server-{address}.pem"
+        file.write_bytes(
+            self._sign(subject, key, names).public_bytes(serialization.Encoding.PEM)
+            + key.private_bytes(
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.PKCS8,
+                serialization.NoEncryption(),
+            )
+        )
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(file)
+        return context
+
+    def _sign(
+        self, subject: x509.Name, key: ec.EllipticCurvePrivateKey, says: x509.ExtensionType
+    ) -> x509.Certificate:
+        now = datetime.datetime.now(datetime.UTC)
+        return (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(self._name)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - datetime.timedelta(days=1))
+            .not_valid_after(now + datetime.timedelta(days=1))
+            .add_extension(says, critical=True)
+            .sign(self._key, hashes.SHA256())
+        )
+
+
+class TlsProxy:
+    """Speaks TLS on a port of its own and passes what it hears to a plain one. In a thread."""
+
+    def __init__(self, target_port: int, identity: ssl.SSLContext) -> None:
+        self._target_port = target_port
+        self._identity = identity
+        self._stopped = asyncio.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> Self:
+        self._socket = socket.create_server((LOOPBACK, 0), backlog=64)
+        self.port = int(self._socket.getsockname()[1])
+        self._loop = asyncio.new_event_loop()
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._loop.call_soon_threadsafe(self._stopped.set)
+        self._thread.join()
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._serve())
+
+    async def _serve(self) -> None:
+        """Whoever is still connected when it stops is cancelled with the loop."""
+        server = await asyncio.start_server(self._join, sock=self._socket, ssl=self._identity)
+        await self._stopped.wait()
+        server.close()
+
+    async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        inner_reader, inner_writer = await asyncio.open_connection(LOOPBACK, self._target_port)
+        try:
+            with suppress(OSError, asyncio.CancelledError):
+                await _first(_pass(reader, inner_writer), _pass(inner_reader, writer))
+        finally:
+            inner_writer.transport.abort()
+            writer.transport.abort()
+
+
+async def _pass(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+    while piece := await source.read(PIECE_BYTES):
+        target.write(piece)
+        await target.drain()
+
+
+async def _first(*ways: Coroutine[Any, Any, None]) -> None:
+    """Until one side has left."""
+    tasks = [asyncio.create_task(way) for way in ways]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
