@@ -1,0 +1,150 @@
+"""Real workers and commands on a Redis with a password, with a user of few rights, with TLS."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from redis import Redis
+from redis.exceptions import ResponseError
+
+from crawlproj.connection import connect
+from crawlproj.frontier.frontier import Frontier, Limits
+from crawlproj.frontier.replication import Replication
+from crawlproj.intake import SeedList
+from crawlproj.purging import purge
+from tests.contract.fleet import crawl_all, web
+from tests.servers.fleet import PROJECT, Fleet, fleet
+from tests.servers.origin import Origin, Reply
+from tests.servers.redis import RedisCluster, RedisServer, wait_for
+from tests.servers.tls import Authority, TlsProxy
+
+DOC = (PROJECT / "docs" / "security.md").read_text(encoding="utf-8")
+LINKS = b'<a href="/a">a</a><a href="/b">b</a>'
+SECRET = "PASSWORD"
+
+
+@pytest.fixture
+def origin() -> Iterator[Origin]:
+    pages = dict.fromkeys(("/", "/a", "/b", "/later"), Reply(body=LINKS))
+    with Origin(pages) as running:
+        yield running
+
+
+def acl_line() -> list[str]:
+    """The command that the documentation tells users to type."""
+    found = re.search(r"<!-- acl -->\n```\n(.*)\n```\n<!-- /acl -->", DOC)
+    assert found
+    return found[1].split()
+
+
+def crawl(ships: Fleet, origin: Origin) -> None:
+    """A worker crawls, is asked how it stands, and is given another seed, all by that Redis."""
+    worker = ships.start(seeds=origin.url("/"), delay=0, stay="true")
+    wait_for(lambda: len(ships.rows("pages")) == 3 or not worker.is_running, "three pages", 60)
+    assert ships.command("seed", "site", origin.url("/later")).returncode == 0
+    wait_for(lambda: len(ships.rows("pages")) == 4 or not worker.is_running, "four pages", 60)
+    shown = ships.command("status", "site", "--json")
+    assert shown.returncode == 0, shown.stderr
+    now = json.loads(shown.stdout)
+    assert (now["state"], now["done"], now["balance"]) == ("running", 4, 0)
+    assert ships.command("stop", "site").returncode == 0
+    assert worker.wait(60) == "stopped", worker.log
+    assert SECRET not in worker.log
+
+
+def test_a_password(tmp_path: Path, origin: Origin) -> None:
+    with (
+        RedisServer(tmp_path / "redis", password=SECRET) as server,
+        fleet(tmp_path, server.url) as ships,
+    ):
+        crawl(ships, origin)
+        ships.redis_url = server.url.replace(SECRET, "wrong")
+        refused = ships.command("status", "site")
+    assert refused.returncode == 1
+    assert refused.stderr.count("\n") == 1
+    assert "does not accept the password" in refused.stderr
+
+
+def test_the_documented_user_can_crawl_and_nothing_else(tmp_path: Path, origin: Origin) -> None:
+    with RedisServer(tmp_path / "redis") as server:
+        server.cli("set", "other:secret", "1")
+        assert server.cli(*acl_line()) == "OK"
+        url = server.url.replace("//", f"//crawler:{SECRET}@")
+        with fleet(tmp_path, url) as ships:
+            crawl(ships, origin)
+            asked = [("why", "site", origin.url("/")), ("dead", "site"), ("resume", "site")]
+            asked += [("doctor", "--dns", "localhost"), ("purge", "site", "--yes")]
+            told = {words[0]: ships.command(*words) for words in asked}
+            other = ships.command("status", "other")
+        assert not [done.stderr for done in told.values() if "permission" in done.stderr.lower()]
+        assert [told[name].returncode for name in ("why", "doctor", "purge")] == [0] * 3
+        assert (other.returncode, other.stderr.count("\n")) == (1, 1)
+        assert "permission" in other.stderr
+        assert_harmless(url)
+
+
+def assert_harmless(url: str) -> None:
+    """What somebody who got hold of the password cannot do."""
+    forbidden = [
+        ("GET", "other:secret"),
+        ("SET", "other:secret", "2"),
+        ("EVAL", "return redis.call('GET', 'other:secret')", "0"),
+        ("EVAL", "return redis.call('GET', KEYS[1])", "1", "other:secret"),
+        ("SCAN", "0"),
+        ("KEYS", "*"),
+        ("FLUSHALL",),
+        ("CONFIG", "GET", "*"),
+        ("SCRIPT", "FLUSH"),
+        ("SHUTDOWN",),
+        ("ACL", "LIST"),
+        ("MONITOR",),
+        ("SUBSCRIBE", "anything"),
+        ("REPLICAOF", "host", "1"),
+    ]
+    with Redis.from_url(url) as client:
+        for words in forbidden:
+            with pytest.raises(ResponseError, match=r"(?i)permission"):
+                client.execute_command(*words)
+
+
+def test_the_documented_user_can_crawl_on_a_cluster(tmp_path: Path) -> None:
+    async def crawl_by_hand(url: str) -> int:
+        client = await connect(url)
+        try:
+            frontier = Frontier(client, "site", "w", replication=Replication(client, None, 5.0))
+            await frontier.open(Limits(shards=3, seen_capacity=1000), {}, "run")
+            await frontier.renew(60_000, {})
+            await frontier.warm()
+            await frontier.push(web(2))
+            assert all([await frontier.keeps(shard) for shard in frontier.shards])
+            assert await SeedList(client, "site:start_urls").size() == 0
+            fetched = len(await crawl_all(frontier))
+            assert await frontier.finish() == "finished"
+            await purge(frontier)
+            return fetched
+        finally:
+            await frontier.close()
+
+    with RedisCluster(tmp_path, masters=2, replicas=1) as cluster:
+        for node in cluster.nodes:
+            assert node.cli(*acl_line()) == "OK"
+        url = cluster.url.replace("//", f"//crawler:{SECRET}@")
+        assert asyncio.run(crawl_by_hand(url)) == len(web(2))
+
+
+def test_tls(tmp_path: Path, origin: Origin, redis_server: RedisServer) -> None:
+    authority, stranger = Authority(tmp_path), Authority(tmp_path, "stranger")
+    with TlsProxy(redis_server.port, authority.issue("127.0.0.1")) as proxy:
+        url = f"rediss://127.0.0.1:{proxy.port}/0?ssl_ca_certs="
+        with fleet(tmp_path, f"{url}{authority.certificate}") as ships:
+            crawl(ships, origin)
+            ships.redis_url = f"{url}{stranger.certificate}"
+            refused = ships.command("crawl", "site", "-a", f"seeds={origin.url('/')}")
+    assert refused.returncode == 1
+    assert refused.stderr.count("\n") == 1
+    assert "is not trusted" in refused.stderr
