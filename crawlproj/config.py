@@ -307,6 +307,12 @@ class Config:
         return cls(**{**_from_scrapy(settings), **values})
 
 
+def checked(name: str, value: Any) -> Any:
+    """A field's value that comes from elsewhere than the settings, checked as they are."""
+    spec = next(spec for spec in fields(Config) if spec.name == name)
+    return value if value is None else _parsed(name, value, spec.metadata["accepts"])
+
+
 def options() -> list[Option]:
     """Every setting, for the documentation."""
     return [

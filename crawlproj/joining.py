@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any
 from scrapy_redis.spiders import RedisMixin
 
 from crawlproj import keys
-from crawlproj.config import Config
+from crawlproj.config import Config, checked
+from crawlproj.errors import ConfigError
 from crawlproj.frontier.frontier import UNLIMITED, Frontier, Limits
+from crawlproj.frontier.refusals import CrawlDamaged
 from crawlproj.frontier.scoring import Novelty, strategy
 from crawlproj.intake import LIST, SET, SORTED_SET, SeedList
 
@@ -75,9 +77,7 @@ async def join(frontier: Frontier, config: Config, asked_for: Collection[str] = 
     run = config.run_id or secrets.token_hex(8)
     opened = await frontier.open(limits_of(config), {"rules": own}, run)
     logger.info(_GREETINGS[opened.mode], frontier.crawl, opened.epoch)
-    planned: dict[str, Any] = opened.plan["rules"]
-    for name in ("allow", "deny"):
-        planned[name] = tuple(planned[name])
+    planned = _rules(opened.plan, config)
     planned |= _limits_as_config(frontier.limits)
     differing = [
         f"{name.removesuffix('_s')} {_shown(planned[name])}"
@@ -91,6 +91,24 @@ async def join(frontier: Frontier, config: Config, asked_for: Collection[str] = 
             frontier.crawl,
         )
     return replace(config, **planned)
+
+
+def _rules(plan: dict[str, Any], config: Config) -> dict[str, Any]:
+    """The plan that Redis kept. It is checked like a user's settings, for others may have written
+    it; and code to run is named by the user alone."""
+    kept = plan.get("rules")
+    if not isinstance(kept, dict) or set(kept) != set(PLANNED):
+        raise CrawlDamaged("the plan's rules")
+    try:
+        rules = {name: checked(name, kept[name]) for name in PLANNED}
+    except ConfigError as error:
+        raise CrawlDamaged(f"the plan's rules: {error}") from None
+    if "." in rules["strategy"] and rules["strategy"] != config.strategy:
+        raise ConfigError(
+            f"The crawl ranks links by {rules['strategy']}, which this worker was not told to "
+            f"import: add -a strategy={rules['strategy']} if you know it, on every machine"
+        )
+    return rules
 
 
 def _limits_as_config(limits: Limits) -> dict[str, Any]:

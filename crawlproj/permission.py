@@ -113,9 +113,11 @@ class Permission:
         for host in unknown:
             pipeline.set(self._key(host), ASKED, nx=True, get=True, ex=ASKED_S)
             pipeline.ttl(self._key(host))
-        replies = await pipeline.execute()
+        replies = await pipeline.execute(raise_on_error=False)
         for host, packed, ttl_s in zip(unknown, replies[::2], replies[1::2], strict=True):
-            if packed:
+            if isinstance(packed, Exception):
+                await self._forget(host, packed)
+            elif packed:
                 await self._remember(host, packed, max(1, ttl_s))
             elif packed is None and self._put_off[host]:
                 self._ask(host, Kind.UNFILTERED)
@@ -225,10 +227,7 @@ class Permission:
     async def _remember(self, host: str, packed: bytes, seconds: int) -> None:
         stored = robots.unpack(packed)
         if stored is None:
-            logger.warning(
-                "What is kept of %s/robots.txt cannot be read; it is fetched again", host
-            )
-            await self._frontier.client.delete(self._key(host))
+            await self._forget(host)
             return
         denies = stored.verdict is robots.Verdict.DENY_ALL
         rules = None if denies else stored.rules(self._user_agent)
@@ -242,6 +241,13 @@ class Permission:
         """What is left of a Crawl-delay that came from another host, where it was not kept."""
         delay_s = min(rules.delay_s or 0.0, self._longest_pause_s)
         return max(0.0, delay_s - max(0, age_s - CLOCK_S))
+
+    async def _forget(self, host: str, error: Exception | None = None) -> None:
+        """Somebody else's bytes, or even another type, stand where the host's rules should."""
+        if error and not str(error).startswith("WRONGTYPE"):
+            raise error
+        logger.warning("What is kept of %s/robots.txt cannot be read; it is fetched again", host)
+        await self._frontier.client.delete(self._key(host))
 
     def _key(self, host: str) -> str:
         return keys.robots(self._frontier.crawl, self._frontier.shard_of(host).number, host)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+from redis.exceptions import ResponseError
+
 from crawlproj import keys
 from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.scoring import LOWEST
+from crawlproj.frontier.shard import MOST_LAYERS
 from crawlproj.frontier.wire import unpack
+from crawlproj.permission import FIRST
 
 AT_ONCE = 500
-MOST_LAYERS = 64
 
 
 async def purge(frontier: Frontier) -> None:
@@ -15,9 +21,10 @@ async def purge(frontier: Frontier) -> None:
     client, crawl = frontier.client, frontier.crawl
     for shard in frontier.shards:
         number = shard.number
-        await _unlink_hosts(frontier, number)
-        for worker in await client.zrange(keys.workers(crawl, number), 0, -1):
-            await client.unlink(keys.leased_prefix(crawl, number) + worker.decode())
+        with suppress(ResponseError):  # of another type, and gone below all the same
+            await _unlink_hosts(frontier, number)
+        for worker in await _workers(frontier, number):
+            await client.unlink(keys.leased_prefix(crawl, number).encode() + worker)
         seen = keys.seen_prefix(crawl, number)
         await client.unlink(*(f"{seen}{layer}" for layer in range(MOST_LAYERS)))
         await client.unlink(*keys.vector(crawl, number))
@@ -26,16 +33,29 @@ async def purge(frontier: Frontier) -> None:
         await client.unlink(key)
 
 
+async def _workers(frontier: Frontier, number: int) -> list[bytes]:
+    with suppress(ResponseError):
+        return list(await frontier.client.zrange(keys.workers(frontier.crawl, number), 0, -1))
+    return []
+
+
 async def _unlink_hosts(frontier: Frontier, number: int) -> None:
     hosts = keys.hosts(frontier.crawl, number)
     queue = keys.queue_prefix(frontier.crawl, number)
-    names: list[str] = []
+    names: list[bytes] = []
     async for host, packed in frontier.client.hscan_iter(hosts, count=AT_ONCE):
-        levels = unpack(packed).get(b"levels") or []
-        names += [f"{queue}{level}:{host.decode()}" for level in levels]
-        names.append(keys.robots(frontier.crawl, number, host.decode()))
+        names += [f"{queue}{level}:".encode() + host for level in _levels(packed)]
+        names.append(keys.robots(frontier.crawl, number, "").encode() + host)
         if len(names) >= AT_ONCE:
             await frontier.client.unlink(*names)
             names = []
     if names:
         await frontier.client.unlink(*names)
+
+
+def _levels(packed: bytes) -> list[int]:
+    """The levels at which a host has queues: all there can be, where its record is damaged."""
+    try:
+        return [int(level) for level in unpack(packed)[b"levels"]]
+    except Exception:  # whatever may be wrong with bytes of unknown origin
+        return list(range(LOWEST, FIRST + 1))

@@ -106,6 +106,8 @@ def decode(host: str, level: int, entry: bytes, spider: Spider) -> Request:
         # Whoever fetches it keeps the pace and the rules of the host in whose queue it stands.
         if not url.startswith(f"{host}/") and normalise(url).host != host:
             raise RecordError(f"a record of another host in the queue of {host}")
+        if not url.startswith(("http://", "https://")):
+            raise RecordError(f"a record of something else than the web: {url[:200]!r}")
         meta = {**rest.pop("meta", {}), "depth": depth}
         if referer:
             meta["referer"] = referer

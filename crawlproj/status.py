@@ -143,9 +143,10 @@ async def _workers(frontier: Frontier) -> list[dict[str, Any]]:
     for name, about in sorted((await client.hgetall(keys.about(crawl, 0))).items()):
         held = 0
         for shard in frontier.shards:
-            held += await client.hlen(keys.leased_prefix(crawl, shard.number) + name.decode())
+            held += await client.hlen(keys.leased_prefix(crawl, shard.number).encode() + name)
         alive = silent_at_ms.get(name, 0) > seconds * 1000
-        workers.append({**_told(about), "name": name.decode(), "leased": held, "alive": alive})
+        shown = name.decode(errors="replace")
+        workers.append({**_told(about), "name": shown, "leased": held, "alive": alive})
     return workers
 
 
@@ -173,4 +174,6 @@ async def _seen(frontier: Frontier, counts: dict[str, int]) -> dict[str, Any]:
 
 
 def _time(epoch_ms: str | None) -> str | None:
-    return utc_timestamp(int(epoch_ms) / 1000) if epoch_ms else None
+    with suppress(ValueError, OverflowError, OSError):
+        return utc_timestamp(int(epoch_ms) / 1000) if epoch_ms else None
+    return None

@@ -9,6 +9,7 @@ from scrapy.exceptions import UsageError
 from crawlproj import purging, status
 from crawlproj.commanding import FrontierCommand, show
 from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.refusals import CrawlDamaged
 
 
 class Command(FrontierCommand):
@@ -20,7 +21,12 @@ class Command(FrontierCommand):
         parser.add_argument("--yes", action="store_true", help="yes, delete it")
 
     async def work(self, frontier: Frontier, rest: list[str], opts: argparse.Namespace) -> int:
-        now = await status.read(frontier)
+        try:
+            now = await status.read(frontier)
+        except CrawlDamaged:
+            if not opts.yes:
+                raise
+            return await self._purge_unread(frontier, opts)
         if not opts.yes:
             raise UsageError(
                 f"this deletes what is known of {now['discovered']:,} URLs; add --yes to do it"
@@ -32,4 +38,11 @@ class Command(FrontierCommand):
             return 1
         await purging.purge(frontier)
         show(opts, {"purged": True}, f"{frontier.crawl}: forgotten ({now['discovered']:,} URLs)")
+        return 0
+
+    async def _purge_unread(self, frontier: Frontier, opts: argparse.Namespace) -> int:
+        """Nobody can work on a crawl that cannot be read, so nobody has to be asked."""
+        await frontier.attach_anyhow()
+        await purging.purge(frontier)
+        show(opts, {"purged": True}, f"{frontier.crawl}: forgotten, though it could not be read")
         return 0

@@ -17,10 +17,13 @@ from zlib import crc32
 
 from crawlproj import keys
 from crawlproj.frontier.bloom import Geometry, expected_error
+from crawlproj.frontier.refusals import CrawlDamaged
 from crawlproj.frontier.replication import Replication
 from crawlproj.frontier.shard import Batch, Lease, Opened, Push, Reclaimed, Settlement, Shard, State
 
 UNLIMITED = -1
+MOST_SHARDS = 16_384
+_KINDS: dict[type, tuple[type, ...]] = {int: (int,), float: (int, float), str: (str,)}
 UNSETTLED = ("queued", "delayed", "leased")
 
 
@@ -39,6 +42,18 @@ class Limits:
     shards: int = 1
     seen_capacity: int = 10_000_000
     seen_error_rate: float = 0.001
+
+    @classmethod
+    def of(cls, plan: Any) -> Limits:
+        """The limits in a plan that Redis kept; raises CrawlDamaged if they are not ours."""
+        try:
+            limits = cls(**plan["limits"])
+            kinds = all(type(v) in _KINDS[type(getattr(cls, k))] for k, v in vars(limits).items())
+            if kinds and 1 <= limits.shards <= MOST_SHARDS:
+                return limits
+        except (TypeError, KeyError, AttributeError):
+            pass
+        raise CrawlDamaged("the plan's limits")
 
     def fields(self, shard: int, plan: str) -> dict[str, Any]:
         """The fields of META that the scripts of one shard go by."""
@@ -83,7 +98,7 @@ class Frontier:
             fields=limits.fields(0, text),
             lasts_ms=limits.lasts_ms,
         )
-        self.limits = Limits(**opened.plan["limits"])
+        self.limits = Limits.of(opened.plan)
         self._attach(opened.epoch)
         for shard in self.shards[1:]:
             await shard.open(
@@ -100,10 +115,21 @@ class Frontier:
     async def attach(self) -> dict[str, str]:
         """Look at the crawl that is there, without joining; its META, empty if there is none."""
         meta = await Shard(self.client, self.crawl, 0, Geometry(1, 0.1)).meta()
+        if meta and not meta.keys() >= {"epoch", "state", "plan"}:
+            raise CrawlDamaged("meta lacks some of its fields")
         if meta:
-            self.limits = Limits(**json.loads(meta["plan"])["limits"])
+            self.limits = Limits.of(_plan(meta["plan"]))
             self._attach(meta["epoch"])
         return meta
+
+    async def attach_anyhow(self) -> bool:
+        """Attach to whatever shards there are, for the plan cannot be read; False if none is."""
+        count = 0
+        while await self.client.exists(keys.meta(self.crawl, count)):
+            count += 1
+        self.limits = Limits(shards=max(1, count))
+        self._attach("")
+        return count > 0
 
     def _attach(self, epoch: str) -> None:
         count = self.limits.shards
@@ -214,7 +240,7 @@ class Frontier:
     async def scope(self) -> set[str]:
         """What is in scope, from the shard that is the last to learn of it."""
         key = keys.scope(self.crawl, self.shards[-1].number)
-        return {name.decode() for name in await self.client.smembers(key)}
+        return {name.decode(errors="replace") for name in await self.client.smembers(key)}
 
     async def counts(self) -> dict[str, int]:
         """The ledger of the whole crawl."""
@@ -277,6 +303,13 @@ class Frontier:
         geometry = self.shards[0].geometry
         rates = [expected_error(geometry, layers) for layers in items]
         return items, sum(rates) / len(rates)
+
+
+def _plan(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise CrawlDamaged("the plan") from None
 
 
 async def _reopen(shards: Iterable[Shard]) -> None:

@@ -47,3 +47,13 @@ class WorkerDeclaredDead(CrawlError):
             "this worker was silent for longer than FRONTIER_LEASE_TIMEOUT and counted as dead; "
             "it goes on with new work"
         )
+
+
+class CrawlDamaged(CrawlError):
+    """What Redis keeps of the crawl as a whole is not what the scripts wrote there."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"what Redis keeps of the crawl cannot be read ({what[:300]}): it was damaged or "
+            "changed by someone else; restore it, or forget it with scrapy purge CRAWL --yes"
+        )

@@ -7,8 +7,8 @@ works in no other.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from operator import attrgetter
@@ -19,6 +19,7 @@ from redis.exceptions import ResponseError
 from crawlproj import keys
 from crawlproj.frontier.bloom import Geometry, Offsets, Replica
 from crawlproj.frontier.refusals import (
+    CrawlDamaged,
     CrawlFinished,
     CrawlReplaced,
     CrawlWiped,
@@ -36,6 +37,13 @@ _REFUSALS: dict[str, type[Exception]] = {
     "FINISHED": CrawlFinished,
     "UNKNOWN": WorkerDeclaredDead,
 }
+
+
+_STUMBLED = "@user_script"
+"""In what Redis says when a script has met something that no script of ours has written."""
+
+MOST_LAYERS = 64
+"""Layers of a seen filter that were written by us: each is twice as large as the one before."""
 
 
 class Kind(IntEnum):
@@ -156,7 +164,8 @@ class Shard:
         args = [new_epoch, follow, run, pack(fields), lasts_ms]
         mode, epoch, state, plan = await self._run("open", args)
         self.epoch = epoch.decode()
-        return Opened(mode.decode(), self.epoch, state.decode(), json.loads(plan or b"{}"))
+        with _as_written("plan"):
+            return Opened(mode.decode(), self.epoch, state.decode(), json.loads(plan or b"{}"))
 
     async def push(self, worker: str, batch: Sequence[Push], seen_locally: int = 0) -> list[bool]:
         """Queue what is new; tells which were. Repeated after a lost reply, it changes nothing."""
@@ -196,7 +205,7 @@ class Shard:
     async def _know_layers(self, count: int) -> None:
         if count < len(self.replica.layers):
             await self.warm()  # the server has lost some: it was restarted, or failed over
-        self.replica.grow(count)
+        self.replica.grow(_layer_count(count))
 
     def _learn(self, offsets: list[Offsets], found: list[int]) -> None:
         """Copy what the push has set, or found set, in Redis; a repeated push tells neither."""
@@ -307,19 +316,22 @@ class Shard:
 
     async def counts(self) -> dict[str, int]:
         """The ledger, as it stands."""
-        found = await self.client.hgetall(keys.counts(self.crawl, self.number))
-        return {name.decode(): int(value) for name, value in found.items()}
+        with _as_written("counts"):
+            found = await self.client.hgetall(keys.counts(self.crawl, self.number))
+            return {name.decode(): int(value) for name, value in found.items()}
 
     async def meta(self) -> dict[str, str]:
         """Epoch, state, limits and plan; empty when no crawl is here."""
-        found = await self.client.hgetall(keys.meta(self.crawl, self.number))
-        return {name.decode(): value.decode() for name, value in found.items()}
+        with _as_written("meta"):
+            found = await self.client.hgetall(keys.meta(self.crawl, self.number))
+            return {name.decode(): value.decode() for name, value in found.items()}
 
     async def layer_items(self) -> list[int]:
         """URLs recorded in each open layer of the seen filter."""
-        found = await self.client.hgetall(keys.layers(self.crawl, self.number))
-        layers = int(found.get(b"open", 1))
-        return [int(found.get(f"items:{layer}".encode(), 0)) for layer in range(layers)]
+        with _as_written("layers"):
+            found = await self.client.hgetall(keys.layers(self.crawl, self.number))
+            layers = _layer_count(int(found.get(b"open", 1)))
+            return [int(found.get(f"items:{layer}".encode(), 0)) for layer in range(layers)]
 
     async def warm(self, chunk_bytes: int = 1 << 20) -> None:
         """Fill a fresh replica from the shared bitmaps, in pieces that block nobody for long."""
@@ -352,4 +364,25 @@ class Shard:
             code, _, text = str(error).partition(" ")
             if code in _REFUSALS:
                 raise _REFUSALS[code](text) from None
+            if _STUMBLED in text and not (code.isupper() and code != "WRONGTYPE"):
+                raise CrawlDamaged(str(error)) from None
             raise
+
+
+@contextmanager
+def _as_written(what: str) -> Iterator[None]:
+    """Inside, what is read must be what a script has written."""
+    try:
+        yield
+    except (ValueError, RecursionError) as error:
+        raise CrawlDamaged(f"{what}: {error}") from None
+    except ResponseError as error:
+        if not str(error).startswith("WRONGTYPE"):
+            raise
+        raise CrawlDamaged(f"{what} is of another type") from None
+
+
+def _layer_count(count: int) -> int:
+    if not 1 <= count <= MOST_LAYERS:
+        raise CrawlDamaged(f"{count} layers of the seen filter")
+    return count

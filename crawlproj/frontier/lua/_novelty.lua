@@ -5,10 +5,19 @@ local function first_found(key, level, entry)
   if NOVELTY then redis.call('HSET', FOUND, key, cmsgpack.pack({1, level, entry})) end
 end
 
+local function read_found(packed)
+  local ok, found = pcall(cmsgpack.unpack, packed)
+  if not ok or type(found) ~= 'table' then return end
+  local times, level, entry = unpack(found, 1, 3)
+  if type(times) == 'number' and type(level) == 'number' and type(entry) == 'string' then
+    return times, level, entry
+  end
+end
+
 local function found_again(name, key)
   local packed = NOVELTY and redis.call('HGET', FOUND, key)
-  if not packed then return end
-  local times, level, entry = unpack(cmsgpack.unpack(packed))
+  local times, level, entry = read_found(packed)
+  if not times then return end
   local better = math.min(1000, math.floor(NOVELTY.per_link * (times + 1) + 0.5))
   -- From the end: what was found lately is what is found again.
   if better > level and redis.call('LREM', QUEUE .. level .. ':' .. name, -1, entry) == 1 then

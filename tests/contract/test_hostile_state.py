@@ -1,0 +1,271 @@
+"""Whatever somebody else writes where a crawl keeps its state: one line says so, nothing explodes,
+and it can be purged."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import msgpack
+import pytest
+from redis import Redis
+
+from crawlproj import keys, status
+from crawlproj.commands.purge import Command
+from crawlproj.config import Config
+from crawlproj.connection import connect
+from crawlproj.errors import ConfigError, CrawlError
+from crawlproj.frontier.frontier import Frontier, Limits
+from crawlproj.frontier.pacing import Overrides
+from crawlproj.frontier.refusals import CrawlDamaged
+from crawlproj.frontier.shard import Push
+from crawlproj.frontier.wire import unpack
+from crawlproj.joining import join
+from crawlproj.permission import Permission
+from crawlproj.records import RecordError, decode
+from spiders.site import SiteSpider
+from tests.lua.helpers import CRAWL, A, link
+from tests.servers.redis import RedisServer
+
+META, COUNTS = keys.meta(CRAWL, 0), keys.counts(CRAWL, 0)
+LAYERS, WORKERS = keys.layers(CRAWL, 0), keys.workers(CRAWL, 0)
+HOSTS, FOUND, SCOPE = keys.hosts(CRAWL, 0), keys.found(CRAWL, 0), keys.scope(CRAWL, 0)
+DEEP = b"\x91" * 200_000
+GIANT_ARRAY, GIANT_MAP, GIANT_TEXT = b"\xdd\xff\xff\xff\xff", b"\xdf\xff\xff\xff\xff", b"\xdb" * 5
+GIANT_EXT = b"\xc9\xff\xff\xff\xff\x01"
+BOMBS = [DEEP, GIANT_ARRAY, GIANT_MAP, GIANT_TEXT, GIANT_EXT, b"\xc1", b""]
+
+Spoil = Callable[["Redis[bytes]"], Any]
+
+
+def plan_with(**limits: Any) -> Spoil:
+    def spoil(redis: Redis) -> None:
+        plan = json.loads(redis.hget(META, "plan"))
+        plan["limits"].update(limits)
+        redis.hset(META, "plan", json.dumps(plan))
+
+    return spoil
+
+
+def rules_with(**rules: Any) -> Spoil:
+    def spoil(redis: Redis) -> None:
+        plan = json.loads(redis.hget(META, "plan"))
+        plan["rules"].update(rules)
+        redis.hset(META, "plan", json.dumps(plan))
+
+    return spoil
+
+
+def retyped(key: str) -> Spoil:
+    return lambda redis: (redis.delete(key), redis.rpush(key, "x"))
+
+
+DAMAGE: dict[str, Spoil] = {
+    "no plan": lambda redis: redis.hdel(META, "plan"),
+    "no state": lambda redis: redis.hdel(META, "state"),
+    "plan is text": lambda redis: redis.hset(META, "plan", "text"),
+    "plan is a list": lambda redis: redis.hset(META, "plan", "[]"),
+    "plan is deep": lambda redis: redis.hset(META, "plan", "[" * 100_000),
+    "plan is bytes": lambda redis: redis.hset(META, "plan", b"\xff\xfe"),
+    "a million shards": plan_with(shards=1_000_000),
+    "no shards": plan_with(shards=0),
+    "shards as text": plan_with(shards="5"),
+    "an unknown limit": plan_with(evil=1),
+    "pages as a list": plan_with(pages=[]),
+    "layers as text": lambda redis: redis.hset(LAYERS, "open", "many"),
+    "a billion layers": lambda redis: redis.hset(LAYERS, "open", 10**9),
+    "counts as text": lambda redis: redis.hset(COUNTS, "queued", "all"),
+    "meta is a list": retyped(META),
+    "counts are a list": retyped(COUNTS),
+    "layers are a list": retyped(LAYERS),
+}
+IN_SCRIPTS: dict[str, Spoil] = {
+    "per_host as text": lambda redis: redis.hset(META, "per_host", "x"),
+    "pages as text": lambda redis: redis.hset(META, "pages", "x"),
+    "tokens as text": lambda redis: redis.hset(META, "tokens", "x"),
+    "clock as text": lambda redis: redis.hset(META, "skew_ms", "x"),
+    "deadline gone": lambda redis: redis.hdel(META, "deadline_ms"),
+    "counts as text": lambda redis: redis.hset(COUNTS, "leased", "x"),
+    "hosts are a list": retyped(HOSTS),
+}
+RULES = {
+    "no rules": lambda redis: redis.hset(META, "plan", json.dumps({"limits": {}})),
+    "an unknown rule": rules_with(evil=1),
+    "a bad pattern": rules_with(deny=["("]),
+    "a scope of its own": rules_with(scope="everything"),
+    "depth as text": rules_with(depth="deep"),
+}
+
+
+def run(
+    server: RedisServer, test: Callable[[Frontier], Coroutine[Any, Any, None]], join_it: bool = True
+) -> None:
+    async def connected() -> None:
+        client = await connect(server.url)
+        try:
+            frontier = Frontier(client, CRAWL, "w")
+            if join_it:
+                await join(frontier, Config())
+                await frontier.renew(1_000_000, {})
+                await frontier.push([link(A, "/1"), link(A, "/2")])
+            await test(frontier)
+        finally:
+            await client.aclose()
+
+    asyncio.run(connected())
+
+
+def one_line(error: CrawlError) -> bool:
+    return len(str(error)) < 600 and "\n" not in str(error)
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_a_damaged_crawl_is_reported_in_one_line_and_can_be_purged(
+    redis_server: RedisServer, redis: Redis, name: str
+) -> None:
+    async def test(frontier: Frontier) -> None:
+        DAMAGE[name](redis)
+        seen_by_a_command = Frontier(frontier.client, CRAWL, "command")
+        with pytest.raises(CrawlDamaged, match="scrapy purge") as caught:
+            await status.read(seen_by_a_command)
+        assert one_line(caught.value)
+        opts = argparse.Namespace(yes=True, json=False)
+        assert await Command().work(Frontier(frontier.client, CRAWL, "command"), [], opts) == 0
+        assert redis.dbsize() == 0
+
+    run(redis_server, test)
+
+
+@pytest.mark.parametrize("name", IN_SCRIPTS)
+def test_a_script_that_meets_what_is_not_ours_stops_the_worker_with_one_line(
+    redis_server: RedisServer, redis: Redis, name: str
+) -> None:
+    async def test(frontier: Frontier) -> None:
+        IN_SCRIPTS[name](redis)
+        with pytest.raises(CrawlDamaged) as caught:
+            await frontier.lease(2)
+        assert one_line(caught.value)
+
+    run(redis_server, test)
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_plan_that_no_user_could_have_made_is_not_joined(
+    redis_server: RedisServer, redis: Redis, name: str
+) -> None:
+    async def test(frontier: Frontier) -> None:
+        RULES[name](redis)
+        with pytest.raises(CrawlDamaged) as caught:
+            await join(Frontier(frontier.client, CRAWL, "other"), Config())
+        assert one_line(caught.value)
+
+    run(redis_server, test)
+
+
+def test_redis_cannot_name_code_to_import(redis_server: RedisServer, redis: Redis) -> None:
+    async def test(frontier: Frontier) -> None:
+        rules_with(strategy="os.system")(redis)
+        with pytest.raises(ConfigError, match=r"add -a strategy=os\.system if you know it"):
+            await join(Frontier(frontier.client, CRAWL, "other"), Config())
+        told = Config(strategy="os.system")
+        assert (await join(Frontier(frontier.client, CRAWL, "w2"), told)).strategy == "os.system"
+
+    run(redis_server, test)
+
+
+@pytest.mark.parametrize("bomb", BOMBS, ids=range(len(BOMBS)))
+def test_a_msgpack_bomb_is_refused_by_python_and_by_the_scripts(
+    redis_server: RedisServer, redis: Redis, bomb: bytes
+) -> None:
+    with pytest.raises(RecordError):
+        decode(A, 0, b"\x00\x01" + bomb, SiteSpider())
+    if bomb:
+        with pytest.raises(ValueError):
+            unpack(bomb)
+
+    async def test(frontier: Frontier) -> None:
+        (held,) = (await frontier.lease(1)).leases
+        redis.hset(keys.leased_prefix(CRAWL, 0) + "w", held.token, bomb)
+        redis.hset(HOSTS, A, bomb)
+        redis.zadd(keys.delayed(CRAWL, 0), {bomb: 0})
+        redis.hset(keys.dead(CRAWL, 0), 77, bomb)
+        assert await frontier.held() == []
+        assert [letter async for letter in frontier.shards[0].dead()] == []
+        assert await frontier.shards[0].revive([77]) == 0
+        await frontier.lease(1)
+        await frontier.shards[0].reclaim()
+        now = await status.read(Frontier(frontier.client, CRAWL, "look"))
+        assert now["balance"] == 0
+        assert (await status.notable_hosts(frontier))["slowest"] == []
+
+    run(redis_server, test)
+
+
+@pytest.mark.parametrize("bomb", BOMBS, ids=range(len(BOMBS)))
+def test_a_bomb_among_the_counted_links_is_passed_over(
+    redis_server: RedisServer, redis: Redis, bomb: bytes
+) -> None:
+    async def test(frontier: Frontier) -> None:
+        await frontier.open(Limits(novelty="10 0.1 1 0.01"), {}, "run")
+        await frontier.push([link(A, "/1")])
+        redis.hset(FOUND, f"{A}/1", bomb)
+        await frontier.push([link(A, "/1")])
+        assert (await frontier.counts())["duplicates"] == 1
+
+    run(redis_server, test, join_it=False)
+
+
+def test_names_that_are_no_text_are_shown_all_the_same(
+    redis_server: RedisServer, redis: Redis
+) -> None:
+    async def test(frontier: Frontier) -> None:
+        redis.sadd(SCOPE, b"\xff")
+        redis.hset(keys.about(CRAWL, 0), b"\xfe", b"\xfd")
+        redis.zadd(WORKERS, {b"\xfe": 0})
+        redis.hset(META, "started_ms", "long ago")
+        assert "\ufffd" in await frontier.scope()
+        now = await status.read(Frontier(frontier.client, CRAWL, "look"))
+        assert "\ufffd" in [worker["name"] for worker in now["workers"]]
+        assert now["started_at"] is None
+
+    run(redis_server, test)
+
+
+HOSTILE_ROBOTS = {
+    "another type": lambda redis, key: redis.rpush(key, "x"),
+    "a hash": lambda redis, key: redis.hset(key, "a", "b"),
+    "bytes": lambda redis, key: redis.set(key, b"\xff" * 100),
+    "a bomb": lambda redis, key: redis.set(key, DEEP),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE_ROBOTS)
+def test_robots_rules_that_are_not_ours_are_fetched_again(
+    redis_server: RedisServer, redis: Redis, name: str
+) -> None:
+    async def test(frontier: Frontier) -> None:
+        asked: list[Push] = []
+        permission = Permission(
+            frontier, asked.append, user_agent="me", max_attempts=3, overrides=Overrides({})
+        )
+        key = keys.robots(CRAWL, 0, A)
+        HOSTILE_ROBOTS[name](redis, key)
+        await permission.learn([A])
+        assert not redis.exists(key)
+        assert permission.refusal(A, f"{A}/page") == ""  # not allowed: put off
+        await permission.learn([A])
+        assert [push.host for push in asked] == [A]
+
+    run(redis_server, test)
+
+
+@pytest.mark.parametrize(
+    ("host", "path"), [("file://", "/etc/passwd"), (A, "file:///etc/passwd"), (A, "data:,x")]
+)
+def test_a_record_never_leads_out_of_the_web(host: str, path: str) -> None:
+    record = b"\x00\x01" + bytes(msgpack.packb([path, 0]))
+    with pytest.raises(RecordError, match=r"something else than the web|cannot be read"):
+        decode(host, 0, record, SiteSpider())
