@@ -8,9 +8,9 @@ from redis.exceptions import ResponseError
 
 from crawlproj import keys
 from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.hosts import read_host
 from crawlproj.frontier.scoring import LOWEST
 from crawlproj.frontier.shard import MOST_LAYERS
-from crawlproj.frontier.wire import unpack
 from crawlproj.permission import FIRST
 
 AT_ONCE = 500
@@ -56,6 +56,6 @@ async def _unlink_hosts(frontier: Frontier, number: int) -> None:
 def _levels(packed: bytes) -> list[int]:
     """The levels at which a host has queues: all there can be, where its record is damaged."""
     try:
-        return [int(level) for level in unpack(packed)[b"levels"]]
+        return [int(level) for level in read_host(packed).levels]
     except Exception:  # whatever may be wrong with bytes of unknown origin
         return list(range(LOWEST, FIRST + 1))

@@ -9,7 +9,7 @@ from typing import Any
 
 from crawlproj import keys, summary
 from crawlproj.frontier.frontier import UNSETTLED, Frontier
-from crawlproj.frontier.wire import unpack
+from crawlproj.frontier.hosts import read_host
 from crawlproj.items import utc_timestamp
 
 SHOWN_HOSTS = 5
@@ -73,13 +73,13 @@ async def _some_hosts(frontier: Frontier) -> AsyncIterator[dict[str, Any]]:
             if looked_at > MOST_HOSTS:
                 return
             with suppress(Exception):  # a damaged record is the scripts' to mend
-                host = unpack(packed)
+                host = read_host(packed)
                 yield {
                     "host": name.decode(),
-                    "pages": host[b"pages"],
-                    "out": host[b"out"],
-                    "failures": host.get(b"failures") or 0,
-                    "held": b"hold" in host,
+                    "pages": host.pages,
+                    "out": host.out,
+                    "failures": host.failures,
+                    "held": host.hold_ms is not None,
                 }
 
 

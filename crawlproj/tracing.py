@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from crawlproj import keys
 from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.hosts import levels_of
 from crawlproj.frontier.shard import Shard
 from crawlproj.frontier.wire import unpack
 from crawlproj.items import utc_timestamp
@@ -79,7 +80,7 @@ async def _usable(frontier: Frontier, url: Url, folder: Path) -> Trace:
 
 async def _queued(shard: Shard, url: Url) -> Trace | None:
     record = await shard.client.hget(keys.hosts(shard.crawl, shard.number), url.host)
-    levels = unpack(record).get(b"levels", []) if record else []
+    levels = levels_of(record) if record else []
     ahead = 0
     for level in reversed(levels):
         key = f"{keys.queue_prefix(shard.crawl, shard.number)}{level}:{url.host}"

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from operator import attrgetter
+from struct import Struct
 from typing import Any, Literal, NamedTuple
 
 from redis.exceptions import ResponseError
@@ -87,7 +88,7 @@ class Settlement:
     ended_ago_ms: int = 0
     pause_ms: int = 0
     reason: str = ""
-    entry: bytes | None = None
+    entry: bytes = b""
     delay_ms: int = 0
     status: int = 0
     size: int = 0
@@ -173,20 +174,10 @@ class Shard:
         while True:
             layers = self.replica.layers
             offsets = [self._offsets(item) for item in batch]
-            items = [
-                (
-                    item.kind,
-                    item.host,
-                    item.level,
-                    item.entry,
-                    bits,
-                    item.key,
-                    self.sampled(item.key),
-                )
-                for item, bits in zip(batch, offsets, strict=True)
-            ]
-            args = [worker, number, len(layers), layers[-1].capacity, pack(items)]
-            open_layers, *reply = await self._call("push", [*args, seen_locally])
+            args = [worker, number, len(layers), layers[-1].capacity]
+            args += [pack(self._push_fields(batch, offsets)), seen_locally]
+            slices = " ".join(str(layer.num_slices) for layer in layers)
+            open_layers, *reply = await self._call("push", [*args, slices])
             await self._know_layers(open_layers)
             if reply:
                 break
@@ -194,6 +185,18 @@ class Shard:
         found = unpack(reply[0])
         self._learn(offsets, found)
         return [layer == 0 for layer in found] or [False] * len(batch)
+
+    def _push_fields(self, batch: Sequence[Push], offsets: Sequence[Offsets]) -> list[Any]:
+        """What lua/push.lua reads of each URL, one after the other: a table for each would cost
+        it more than the URL itself. The key goes along only where it is kept."""
+        packers = [Struct(f">{layer.num_slices}I").pack for layer in self.replica.layers]
+        fields: list[Any] = []
+        for item, bits in zip(batch, offsets, strict=True):
+            packed = b"".join([put(*one) for put, one in zip(packers, bits, strict=False)])
+            sampled = int(bool(bits) and bits[0][0] % self.audit_one_in == 0)
+            key = item.key if sampled or item.kind == Kind.SEED else ""
+            fields += (item.kind, item.host, item.level, item.entry, packed, key, sampled)
+        return fields
 
     async def _next_push(self, worker: str) -> int:
         """A restarted worker of the same name goes on from its former number."""
@@ -218,9 +221,10 @@ class Shard:
         args = [worker, wanted, self.tokens]
         state, next_ms, scope, packed, server = await self._call("lease", args)
         self.is_stale = self.is_stale or self.server not in (None, server)
+        fields = iter(unpack(packed))
         leases = [
             Lease(self.number, token, host.decode(errors="replace"), level, entry, *rest)
-            for token, host, level, entry, *rest in unpack(packed)
+            for token, host, level, entry, *rest in zip(*[fields] * 6, strict=True)
         ]
         self.tokens = max([self.tokens, *(lease.token for lease in leases)])
         return Batch(state.decode(), next_ms, scope, leases)
@@ -238,7 +242,7 @@ class Shard:
 
     async def settle(self, worker: str, batch: Sequence[Settlement]) -> list[int]:
         """End leases; returns the tokens that were no longer this worker's."""
-        items = pack([_in_order(settlement) for settlement in batch])
+        items = pack([value for settlement in batch for value in _in_order(settlement)])
         _, late = await self._call("settle", [worker, items])
         return list(unpack(late))
 

@@ -12,6 +12,13 @@ def pack(value: Any) -> bytes:
     return bytes(msgpack.packb(value, use_bin_type=False))
 
 
+def unpack_all(packed: bytes) -> list[Any]:
+    """Values that a script has packed one after the other."""
+    unpacker = msgpack.Unpacker(raw=True, strict_map_key=False)
+    unpacker.feed(packed)
+    return list(unpacker)
+
+
 def unpack(packed: bytes) -> Any:
     """From a script: every string is bytes. An empty Lua table is an empty list."""
     return msgpack.unpackb(packed, raw=True, strict_map_key=False) or []

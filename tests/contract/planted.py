@@ -60,13 +60,15 @@ PLANTED = [
         "a lease is settled by whoever names it",
         {
             "settle.lua": (
-                "  local packed = redis.call('HGET', held, token)\n",
+                "for i, packed in ipairs(read_fields(held, tokens)) do\n",
+                "for _, token in ipairs(tokens) do\n"
                 "  for _, worker in ipairs(redis.call('ZRANGE', WORKERS, 0, -1)) do\n"
                 "    if redis.call('HEXISTS', LEASED .. worker, token) == 1 then\n"
                 "      held = LEASED .. worker\n"
                 "    end\n"
                 "  end\n"
-                "  local packed = redis.call('HGET', held, token)\n",
+                "end\n"
+                "for i, packed in ipairs(read_fields(held, tokens)) do\n",
             )
         },
     ),
@@ -74,8 +76,8 @@ PLANTED = [
         "a lease ends when it is old, though its worker lives",
         {
             "lease.lua": (
-                "cmsgpack.pack({name, level, entry}))",
-                "cmsgpack.pack({name, level, entry, false, NOW}))",
+                "cmsgpack.pack({name, level, entry})\n",
+                "cmsgpack.pack({name, level, entry, false, NOW})\n",
             ),
             "reclaim.lua": (
                 "count('reclaimed', queued + #dead)\n",

@@ -289,7 +289,12 @@ def test_robots_rules_that_are_not_ours_are_fetched_again(
     async def test(frontier: Frontier) -> None:
         asked: list[Push] = []
         permission = Permission(
-            frontier, asked.append, user_agent="me", max_attempts=3, overrides=Overrides({})
+            frontier,
+            asked.append,
+            user_agent="me",
+            max_attempts=3,
+            overrides=Overrides({}),
+            longest_pause_s=60,
         )
         key = keys.robots(CRAWL, 0, A)
         HOSTILE_ROBOTS[name](redis, key)

@@ -20,6 +20,7 @@ from crawlproj import keys
 from crawlproj.connection import connect
 from crawlproj.frontier.bloom import Geometry
 from crawlproj.frontier.frontier import Frontier, Limits
+from crawlproj.frontier.hosts import read_host
 from crawlproj.frontier.shard import Batch, Kind, Lease, Opened, Push, Settlement, Shard
 from crawlproj.frontier.wire import unpack
 
@@ -312,14 +313,11 @@ def _shown_meta(meta: dict[bytes, bytes]) -> dict[str, Any]:
 
 
 def _host(packed: bytes, clock: _Clock) -> Host:
-    found = {name.decode(): value for name, value in unpack(packed).items()}
-    assert found.get("best") == (found["levels"][-1] if found["levels"] else None)
-    at = found["at"].decode() if "at" in found else None
-    cooling = sorted(clock.minute(due) for due in found["cooling"])
-    hold = clock.minute(found["hold"]) if "hold" in found else None
-    failures = found.get("failures", 0)
-    kept = found.get("kept", 0)
-    return Host(found["levels"], found["out"], cooling, found["pages"], at, failures, hold, kept)
+    found = read_host(packed)
+    at = found.at or None
+    cooling = sorted(clock.minute(due) for due in found.cooling)
+    hold = None if found.hold_ms is None else clock.minute(found.hold_ms)
+    return Host(found.levels, found.out, cooling, found.pages, at, found.failures, hold, found.kept)
 
 
 def _queues(raw: dict[str, Any]) -> dict[str, dict[int, list[str]]]:

@@ -112,7 +112,19 @@ def test_a_lease_that_was_damaged_is_written_off_and_its_host_goes_on(crawl: Han
     )
 
 
-@pytest.mark.parametrize("damage", [b"", b"\xff", pack(5), pack([1]), pack({"levels": 3})])
+DAMAGED_HOSTS = [
+    b"",
+    b"\xff",
+    pack(5),
+    pack([1]),
+    pack({"levels": 3}),
+    b"".join(map(pack, ([0], "one", [], 0, "ready"))),
+    b"".join(map(pack, ([0], 0, [], 0, "elsewhere"))),
+    b"".join(map(pack, ([0], 0, [], 0, "ready", 7))),
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGED_HOSTS)
 def test_a_damaged_host_is_rebuilt_from_its_queues_and_leases(
     crawl: HandCrawl, damage: bytes
 ) -> None:

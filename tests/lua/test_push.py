@@ -8,6 +8,7 @@ from redis.exceptions import ResponseError
 
 from crawlproj.frontier.bloom import Geometry
 from crawlproj.frontier.refusals import CrawlFinished, CrawlReplaced, CrawlWiped
+from crawlproj.frontier.wire import pack
 from tests.lua.helpers import (
     MINUTE_MS,
     A,
@@ -16,6 +17,7 @@ from tests.lua.helpers import (
     HandCrawl,
     Host,
     State,
+    entry,
     filtered,
     hand_crawl,
     link,
@@ -164,7 +166,7 @@ def test_a_worker_that_knows_too_few_layers_learns_of_them_before_anything_is_do
     quick, slow = crawl.stranger("quick"), crawl.stranger("slow")
     quick.push(*(link(A, f"/{number}") for number in range(3)))
     before = crawl.state()
-    args = ["slow", 1, 1, 2, b"\x91\x97\x00\xa1h\x00\xa1e\x91\x90\xa1k\x00", 0]
+    args = ["slow", 1, 1, 2, pack([0, A, 0, entry("/new"), bytes(28), "", 0]), 0, "7"]
     assert slow._call("push", args) == [2]
     assert crawl.state().raw == before.raw
     assert slow.push(link(A, "/0"), link(A, "/new")) == [False, True]

@@ -6,7 +6,8 @@
 --   1 META     hash    epoch, state, limits, plan, and the running numbers below
 --   2 COUNTS   hash    the ledger: discovered, queued, …, filtered:<reason>; what could not be
 --                      read is counted as corrupt, beside the ledger
---   3 HOSTS    hash    host -> msgpack {levels, out, kept, cooling, pages, at, failures, hold}
+--   3 HOSTS    hash    host -> msgpack of levels, out, cooling, pages, at and, if there is any,
+--                      a map of kept, failures, hold, mentions
 --   4 READY    zset    hosts that may be contacted now, best first
 --   5 WAITING  zset    hosts that may be contacted later, by when (ms)
 --   6 DELAYED  zset    msgpack {host, level, entry, token} to try again, by when (ms)
@@ -29,7 +30,7 @@ local META, COUNTS, HOSTS, READY, WAITING, DELAYED, WORKERS, ABOUT, DEAD, SEEDS,
 
 local CRAWL = redis.call('HMGET', META, 'epoch', 'state', 'per_host', 'pages_per_host',
                          'pages', 'deadline_ms', 'delay_ms', 'max_attempts', 'skew_ms',
-                         'give_up', 'novelty')
+                         'give_up', 'novelty', 'turns')
 if not CRAWL[1] then return redis.error_reply('WIPED no crawl is open here') end
 if CRAWL[1] ~= ARGV[1] then return redis.error_reply('EPOCH another crawl has begun') end
 
@@ -49,6 +50,26 @@ end
 -- The only clock there is. skew_ms moves it for tests; nothing else sets it.
 local TIME = redis.call('TIME')
 local NOW = TIME[1] * 1000 + math.floor(TIME[2] / 1000) + tonumber(CRAWL[9] or 0)
+
+-- Many members, or fields and their values, with few commands: a command costs more than what
+-- it writes. Pieces are even, so that pairs stay together, and fit Lua's stack.
+local PIECE = 2000
+local function call_in_pieces(command, key, values)
+  for first = 1, #values, PIECE do
+    redis.call(command, key, unpack(values, first, math.min(first + PIECE - 1, #values)))
+  end
+end
+
+-- The values of many fields of a hash, false where there is none.
+local function read_fields(key, fields)
+  local values = {}
+  for first = 1, #fields, PIECE do
+    local last = math.min(first + PIECE - 1, #fields)
+    local piece = redis.call('HMGET', key, unpack(fields, first, last))
+    for i = 1, #piece do values[first + i - 1] = piece[i] end
+  end
+  return values
+end
 
 local moved = {}
 local function count(name, by) moved[name] = (moved[name] or 0) + by end

@@ -48,12 +48,18 @@ local function count_leases()
   return out, kept, total
 end
 
+-- A host's record as HOSTS holds it; nothing if it is unreadable.
 local function read_host(packed)
-  local ok, host = pcall(cmsgpack.unpack, packed)
-  if ok and type(host) == 'table' and type(host.levels) == 'table' and type(host.out) == 'number'
-     and type(host.cooling) == 'table' and type(host.pages) == 'number' then
-    return host
+  local ok, levels, out, cooling, pages, at, rest = pcall(cmsgpack.unpack, packed)
+  if not ok or type(levels) ~= 'table' or type(out) ~= 'number' or type(cooling) ~= 'table'
+     or type(pages) ~= 'number' or type(rest or {}) ~= 'table'
+     or (at ~= '' and at ~= 'ready' and at ~= 'waiting') then
+    return
   end
+  local host = {levels = levels, out = out, cooling = cooling, pages = pages,
+                at = at ~= '' and at or nil, best = levels[#levels]}
+  for name, value in pairs(rest or {}) do host[name] = value end
+  return host
 end
 
 -- A host anew from its queues and leases; only the pages it has had cannot be known again.

@@ -1,8 +1,9 @@
 -- Included after _hosts.lua where links are found: in-link counting. While a link
 -- is queued, FOUND keeps how often it was found, its level and its entry; when it is found
 -- again it moves to a better queue. Only for the strategy that asks for it (META novelty).
-local function first_found(key, level, entry)
-  if NOVELTY then redis.call('HSET', FOUND, key, cmsgpack.pack({1, level, entry})) end
+local function first_found(name, level, entry)
+  local key = NOVELTY and found_key(name, entry)
+  if key then redis.call('HSET', FOUND, key, cmsgpack.pack({1, level, entry})) end
 end
 
 local function read_found(packed)
@@ -14,9 +15,9 @@ local function read_found(packed)
   end
 end
 
-local function found_again(name, key)
-  local packed = NOVELTY and redis.call('HGET', FOUND, key)
-  local times, level, entry = read_found(packed)
+local function found_again(name, pushed)
+  local key = NOVELTY and found_key(name, pushed)
+  local times, level, entry = read_found(key and redis.call('HGET', FOUND, key))
   if not times then return end
   local better = math.min(1000, math.floor(NOVELTY.per_link * (times + 1) + 0.5))
   -- From the end: what was found lately is what is found again.

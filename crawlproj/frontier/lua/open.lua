@@ -22,8 +22,8 @@ local deadline_ms = tonumber(ARGV[5]) > 0 and now + tonumber(ARGV[5]) or 0
 local function unlink_leftovers()
   local hosts = redis.call('HGETALL', KEYS[3])
   for i = 1, #hosts, 2 do
-    local ok, host = pcall(cmsgpack.unpack, hosts[i + 1])
-    for _, level in ipairs(ok and type(host) == 'table' and host.levels or {}) do
+    local ok, levels = pcall(cmsgpack.unpack, hosts[i + 1])
+    for _, level in ipairs(ok and type(levels) == 'table' and levels or {}) do
       redis.call('UNLINK', KEYS[15] .. level .. ':' .. hosts[i])
     end
   end

@@ -3,13 +3,14 @@
 -- there, and its former holder's verdict changes nothing.
 --
 -- ARGV  2 worker
---       3 msgpack list of {token, verdict, ms since the request ended, pause in ms,
+--       3 msgpack list of token, verdict, ms since the request ended, pause in ms,
 --         reason, entry, delay in ms, HTTP status or 0, bytes, 1 if the host failed or
---         -1 if it answered, ms to leave the host alone}; verdict is one of
+--         -1 if it answered, ms to leave the host alone, of one lease after the other;
+--         verdict is one of
 --         done      the page is fetched, its links are here, its row is on disk
 --         filtered  for `reason`
 --         dead      for `reason`; kept among the dead letters
---         retry     queue `entry` (or the old one) again after `delay`
+--         retry     queue `entry` (the old one if empty) again after `delay`
 --         wait      the same, but it was not tried
 --         return    was not fetched: back to the front of its queue
 --         keep      its request has ended and its host may be asked again, but its links have
@@ -18,17 +19,27 @@
 --include _crawl.lua
 --include _damage.lua
 --include _hosts.lua
+local FIELDS = 11
 local held = LEASED .. ARGV[2]
 local settled, late = 0, {}
+local items = cmsgpack.unpack(ARGV[3])
 
-for _, item in ipairs(cmsgpack.unpack(ARGV[3])) do
-  local token, verdict, ago_ms, pause_ms, reason, entry, delay_ms = unpack(item, 1, 7)
-  local status, size, failed, hold_ms = unpack(item, 8, 11)
-  local packed = redis.call('HGET', held, token)
-  local name, level, leased_entry, kept = read_url(packed)
+local tokens, leases, touched, ended = {}, {}, {}, {}
+for at = 1, #items, FIELDS do tokens[#tokens + 1] = items[at] end
+for i, packed in ipairs(read_fields(held, tokens)) do
+  local name, level, entry, kept = read_url(packed)
+  leases[tokens[i]] = packed and {name, level, entry, kept}
+  touched[#touched + 1] = name
+end
+fetch_hosts(touched)
+
+for at = 1, #items, FIELDS do
+  local token, verdict, ago_ms, pause_ms, reason, entry, delay_ms, status, size, failed, hold_ms =
+    unpack(items, at, at + FIELDS - 1)
+  local name, level, leased_entry, kept = unpack(leases[token] or {}, 1, 4)
   if not name then
     late[#late + 1] = token
-    if packed then set_aside() end
+    if leases[token] then set_aside() end
   else
     local host = load_host(name)
     if kept then
@@ -48,7 +59,7 @@ for _, item in ipairs(cmsgpack.unpack(ARGV[3])) do
     elseif verdict == 'dead' then
       bury(token, name, level, with_attempt(leased_entry), reason)
     elseif verdict == 'retry' then
-      delay(token, name, level, with_attempt(entry or leased_entry), NOW + delay_ms)
+      delay(token, name, level, with_attempt(entry ~= '' and entry or leased_entry), NOW + delay_ms)
     elseif verdict == 'wait' then
       delay(token, name, level, leased_entry, NOW + delay_ms)
     elseif verdict == 'return' then
@@ -61,8 +72,10 @@ for _, item in ipairs(cmsgpack.unpack(ARGV[3])) do
       settled = settled + 1
     end
   end
-  if verdict ~= 'keep' or not name then redis.call('HDEL', held, token) end
+  if verdict ~= 'keep' or not name then ended[#ended + 1] = token end
+  leases[token] = nil
 end
+call_in_pieces('HDEL', held, ended)
 count('late', #late)
 if damaged then mend_leases() end
 save_hosts()
