@@ -17,6 +17,9 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 
 from crawlproj.addresses import allowed_entries
 from crawlproj.errors import ConfigError
+from crawlproj.patterns import ALIKE, OFF, SAME
+from crawlproj.shapes import MAX_DEPTH, MAX_PARAMS, MAX_REPEATS
+from crawlproj.urls import SESSION_PARAMS, TRACKING_PARAMS
 
 PREFIXES = ("CRAWL_", "FRONTIER_", "POLITENESS_", "SEEN_")
 
@@ -84,6 +87,13 @@ def _words(raw: Any) -> tuple[str, ...]:
     return tuple(part.strip() for part in parts if part.strip())
 
 
+def _params(raw: Any) -> tuple[str, ...]:
+    names = _words(raw)
+    if not all(re.fullmatch(r"[^\s=&*~]+[*~]?", name) for name in names):
+        raise ValueError
+    return names
+
+
 def _table(raw: Any) -> Mapping[str, Any]:
     table = json.loads(raw) if isinstance(raw, str) else raw
     if not isinstance(table, Mapping):
@@ -121,6 +131,7 @@ _NETWORKS = Accepts(
     "give networks such as 10.1.0.0/16, loopback or private, separated by commas",
 )
 _WORDS = Accepts(_words, "give words, separated by commas")
+_PARAMS = Accepts(_params, "give names such as ref, utm_* or sid~, separated by commas")
 _STRATEGY = Accepts(_strategy, "give breadth, weighted, novelty or the dotted path of a function")
 
 
@@ -165,8 +176,46 @@ class Config:
     nofollow: bool = _option(
         "CRAWL_NOFOLLOW", True, _BOOL, "leave links alone that a page marks as nofollow"
     )
+    noindex: bool = _option(
+        "CRAWL_NOINDEX", False, _BOOL, "no row for a page that says noindex; its links count"
+    )
+    sitemaps: bool = _option(
+        "CRAWL_SITEMAPS", False, _BOOL, "follow the sitemaps that a host's robots.txt names"
+    )
+    media: bool = _option(
+        "CRAWL_MEDIA", False, _BOOL, "follow links to images, sound, film, archives and fonts"
+    )
+    drop_params: tuple[str, ...] = _option(
+        "CRAWL_DROP_PARAMS",
+        SESSION_PARAMS + TRACKING_PARAMS,
+        _PARAMS,
+        "parameters removed from URLs: `name*` by prefix, `name~` only if it holds a token",
+    )
     traps: bool = _option(
         "CRAWL_TRAPS", True, _BOOL, "leave URLs alone that look made up by a site without end"
+    )
+    trap_depth: int = _option("CRAWL_TRAP_DEPTH", MAX_DEPTH, _COUNT, "segments of a path")
+    trap_repeats: int = _option(
+        "CRAWL_TRAP_REPEATS", MAX_REPEATS, _COUNT, "times one segment may occur in a path"
+    )
+    trap_params: int = _option("CRAWL_TRAP_PARAMS", MAX_PARAMS, _COUNT, "parameters of a query")
+    trap_queries: int = _option(
+        "CRAWL_TRAP_QUERIES",
+        100_000,
+        _DEPTH,
+        "query strings of one path that a worker follows; 0: no limit",
+    )
+    patterns: str = _option(
+        "CRAWL_PATTERNS",
+        SAME,
+        _one_of(OFF, SAME, ALIKE),
+        "which pages of one URL pattern count as repeated; see Traps in the README",
+    )
+    pattern_pages: int = _option(
+        "CRAWL_PATTERN_PAGES",
+        100,
+        _COUNT,
+        "repeated pages in a row at which a URL pattern is set aside",
     )
     stay: bool = _option("CRAWL_STAY", False, _BOOL, "wait for more seeds when finished", "stay")
     output: str = _option("CRAWL_OUTPUT", "output", _TEXT, "folder of the crawl's files")

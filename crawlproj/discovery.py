@@ -6,15 +6,18 @@ filter, ranked, and collected for the next push. What is not followed is counted
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from crawlproj.frontier.aside import put_aside
 from crawlproj.frontier.scoring import Candidate, Strategy, level
 from crawlproj.frontier.shard import Kind, Push
 from crawlproj.links import MAX_SHOWN
+from crawlproj.quarantine import REASON, Aside, Quarantine
 from crawlproj.records import encode_link
-from crawlproj.urls import Url, UrlError, normalise
+from crawlproj.urls import DROPPED_PARAMS, Url, UrlError, normalise
 
 if TYPE_CHECKING:
     from crawlproj.rules import Rules
@@ -37,11 +40,17 @@ class Discovery:
         rules: Rules,
         strategy: Strategy,
         introduce: Callable[[str], None],
+        *,
+        quarantine: Quarantine,
+        drop: re.Pattern[str] = DROPPED_PARAMS,
     ) -> None:
         self._worker = worker
         self._rules = rules
         self._strategy = strategy
         self._introduce = introduce
+        self._quarantine = quarantine
+        self._drop = drop
+        self._offered = 0
         self._host_pages: OrderedDict[str, int] = OrderedDict()
         self._memo = worker.memo
 
@@ -56,6 +65,23 @@ class Discovery:
         if len(self._host_pages) > REMEMBERED_HOSTS:
             self._host_pages.popitem(last=False)
 
+    def read(
+        self,
+        page: Url,
+        body: bytes,
+        hrefs: Iterable[str],
+        base: Url,
+        depth: int,
+        *,
+        encoding: str = "utf-8",
+    ) -> int:
+        """Take in a page of this depth: its links, and what it says of its URL's pattern; returns
+        how many links could be used."""
+        before = self._offered
+        usable = self.follow(hrefs, base, depth + 1, str(page), encoding)
+        self._quarantine.weigh(page, body, self._offered > before)
+        return usable
+
     def follow(
         self,
         hrefs: Iterable[str],
@@ -64,8 +90,8 @@ class Discovery:
         referer: str,
         encoding: str = "utf-8",
     ) -> int:
-        """Offer a page's links to the frontier; returns how many could be used. `encoding` is
-        what their queries are escaped in."""
+        """Offer links to the frontier; returns how many could be used. `encoding` is what their
+        queries are escaped in."""
         usable = repeated = 0
         for href in hrefs:
             name = _absolute(href, base.host)
@@ -74,7 +100,7 @@ class Discovery:
                 repeated += 1
                 continue
             try:
-                url = normalise(href, base, encoding=encoding)
+                url = normalise(href, base, encoding=encoding, drop=self._drop)
             except UrlError as error:
                 self._filter("", href[:MAX_SHOWN], error.reason)
                 continue
@@ -100,16 +126,28 @@ class Discovery:
             self._filter(url.host, str(url), reason)
         elif self._worker.seen(url.host, str(url)):
             return True
+        elif found := self._quarantine.holds(url):
+            self._set_aside(self._link(Kind.LINK, url, depth, referer, passed), found)
         else:
             self._push(Kind.LINK, url, depth, referer, passed)
+            self._quarantine.count_query(url)
+            self._offered += 1
         return False
 
     def _push(self, kind: Kind, url: Url, depth: int, referer: str, passed: Passed) -> None:
+        self._introduce(url.host)
+        self._worker.push(self._link(kind, url, depth, referer, passed))
+
+    def _link(self, kind: Kind, url: Url, depth: int, referer: str, passed: Passed) -> Push:
         pages = self._host_pages.get(url.host, 0)
         priority = self._strategy(Candidate(url, depth, pages))
-        self._introduce(url.host)
         entry = encode_link(url.path, depth, referer, passed)
-        self._worker.push(Push(kind, url.host, level(priority), entry, str(url)))
+        return Push(kind, url.host, level(priority), entry, str(url))
+
+    def _set_aside(self, link: Push, found: Aside) -> None:
+        key = f"{REASON} {link.key}"
+        if not self._worker.seen(link.host, key):
+            self._worker.push(put_aside(link, found.pattern, found.why, key))
 
     def _filter(self, host: str, text: str, reason: str) -> None:
         """Count a link once that is not followed. Its key is apart from that of the URL itself,

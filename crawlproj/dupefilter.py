@@ -13,8 +13,11 @@ from scrapy.utils.request import RequestFingerprinter
 from scrapy_redis.dupefilter import RFPDupeFilter
 
 from crawlproj.records import Address, address
+from crawlproj.urls import DROPPED_PARAMS
 
 if TYPE_CHECKING:
+    import re
+
     from scrapy import Request, Spider
 
     from crawlproj.worker import Worker
@@ -27,6 +30,7 @@ class SeenFilter(RFPDupeFilter):  # type: ignore[misc]
         super().__init__(server, key, debug)
         self._worker: Worker | None = None
         self._fingerprinter: Any = None
+        self._drop = DROPPED_PARAMS
 
     @classmethod
     def from_spider(cls, spider: Spider) -> SeenFilter:
@@ -35,14 +39,16 @@ class SeenFilter(RFPDupeFilter):  # type: ignore[misc]
         self._fingerprinter = None if type(fingerprinter) is RequestFingerprinter else fingerprinter
         return self
 
-    def attach(self, worker: Worker) -> None:
-        """Answer from this worker's copy from now on."""
+    def attach(self, worker: Worker, drop: re.Pattern[str]) -> None:
+        """Answer from this worker's copy from now on; `drop` are the parameters that make no
+        difference."""
         self._worker = worker
+        self._drop = drop
 
     def address(self, request: Request) -> Address:
         """The request's queue and its key: the URL of a plain GET, else a fingerprint that
         counts method and body too, or what the project's own fingerprinter says."""
-        found = address(request.url)
+        found = address(request.url, self._drop)
         if self._fingerprinter is not None:
             return Address(found.host, self._fingerprinter.fingerprint(request).hex())
         if request.method == "GET" and not request.body:

@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-PLANNED = ("scope", "allow", "deny", "depth", "strategy", "weights", "stay")
+PLANNED = (
+    *("scope", "allow", "deny", "depth", "strategy", "weights", "stay"),
+    *("media", "drop_params", "traps", "trap_depth", "trap_repeats", "trap_params"),
+)
 """What belongs to the crawl and not to a worker, beside its limits."""
 
 _GREETINGS = {

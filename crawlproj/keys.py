@@ -113,6 +113,16 @@ def found(crawl: str, shard: int) -> str:
     return f"{tag(crawl, shard)}:found"
 
 
+def patterns(crawl: str, shard: int) -> str:
+    """Hash: the URL patterns that are set aside, or were and have been released."""
+    return f"{tag(crawl, shard)}:patterns"
+
+
+def aside_prefix(crawl: str, shard: int) -> str:
+    """+ host pattern: list, URLs of a pattern that is set aside."""
+    return f"{tag(crawl, shard)}:aside:"
+
+
 def robots(crawl: str, shard: int, host: str) -> str:
     """String that expires: what a host's robots.txt says."""
     return f"{tag(crawl, shard)}:robots:{host}"
@@ -120,7 +130,7 @@ def robots(crawl: str, shard: int, host: str) -> str:
 
 _VECTOR = (
     *(meta, counts, hosts, ready, waiting, delayed, workers, about, dead, seeds, audit, scope),
-    *(layers, seen_prefix, queue_prefix, leased_prefix, found),
+    *(layers, seen_prefix, queue_prefix, leased_prefix, found, patterns, aside_prefix),
 )
 
 

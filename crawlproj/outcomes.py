@@ -13,6 +13,7 @@ from scrapy.exceptions import IgnoreRequest
 
 from crawlproj.frontier.shard import Lease, Settlement
 from crawlproj.items import PERMANENT, TRANSIENT
+from crawlproj.quarantine import Aside
 from crawlproj.records import Glance, glance
 
 TRANSIENT_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504, 522, 524})
@@ -53,6 +54,7 @@ class Held:
     callback_error: str = ""
     bad_record: bool = False
     filtered: str = ""
+    aside: Aside | None = None
     put_off: bool = False
     pause_ms: int = 0
     hold_ms: int = 0
@@ -100,7 +102,7 @@ class Patience:
     def settlement(self, held: Held) -> Settlement:
         """The verdict on a request that has ended."""
         settlement = self._verdict(held)
-        if settlement.verdict != "filtered":
+        if settlement.verdict not in ("filtered", "aside"):
             settlement.status, settlement.size = held.status, held.size
         if held.downloaded_at is not None:
             settlement.ended_ago_ms = int((time.monotonic() - held.downloaded_at) * 1000)
@@ -116,14 +118,21 @@ class Patience:
         if held.retry_entry is not None and held.attempts < self.max_attempts:
             delay_ms = self.retry_delay_ms * 2 ** (held.attempts - 1)
             return Settlement(token, "retry", entry=held.retry_entry, delay_ms=delay_ms)
-        if held.filtered:
-            return Settlement(token, "filtered", reason=held.filtered)
+        if held.aside or held.filtered:
+            return _filtered(held)
         reason = failure_reason(held)
         if reason:
             return Settlement(token, "dead", reason=reason)
         if held.status:
             return Settlement(token, "done")
         return Settlement(token, "filtered", reason=ignored_reason(held.error))
+
+
+def _filtered(held: Held) -> Settlement:
+    if held.aside is None:
+        return Settlement(held.lease.token, "filtered", reason=held.filtered)
+    pattern, why = held.aside
+    return Settlement(held.lease.token, "aside", reason=pattern, entry=why.encode())
 
 
 def _rounded_up(rest_ms: int) -> int:

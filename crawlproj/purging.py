@@ -25,6 +25,8 @@ async def purge(frontier: Frontier) -> None:
             await _unlink_hosts(frontier, number)
         for worker in await _workers(frontier, number):
             await client.unlink(keys.leased_prefix(crawl, number).encode() + worker)
+        for pattern in await _patterns(frontier, number):
+            await client.unlink(keys.aside_prefix(crawl, number).encode() + pattern)
         seen = keys.seen_prefix(crawl, number)
         await client.unlink(*(f"{seen}{layer}" for layer in range(MOST_LAYERS)))
         await client.unlink(*keys.vector(crawl, number))
@@ -36,6 +38,12 @@ async def purge(frontier: Frontier) -> None:
 async def _workers(frontier: Frontier, number: int) -> list[bytes]:
     with suppress(ResponseError):
         return list(await frontier.client.zrange(keys.workers(frontier.crawl, number), 0, -1))
+    return []
+
+
+async def _patterns(frontier: Frontier, number: int) -> list[bytes]:
+    with suppress(ResponseError):
+        return list(await frontier.client.hkeys(keys.patterns(frontier.crawl, number)))
     return []
 
 

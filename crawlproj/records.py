@@ -8,6 +8,7 @@ only a request that says more than GET carries the rest.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,7 +16,7 @@ import msgpack
 from scrapy import Request
 
 from crawlproj.errors import CrawlError
-from crawlproj.urls import normalise
+from crawlproj.urls import DROPPED_PARAMS, normalise
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -141,9 +142,9 @@ def glance(host: str, entry: bytes) -> Glance:
         return Glance(host, 0, "", entry[0] if entry else 0)
 
 
-def address(url: str) -> Address:
+def address(url: str, drop: re.Pattern[str] = DROPPED_PARAMS) -> Address:
     """The queue and the key of a GET; raises UrlError if the URL cannot be crawled."""
-    normal = normalise(url)
+    normal = normalise(url, drop=drop)
     return Address(normal.host, str(normal))
 
 

@@ -6,18 +6,23 @@ import re
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 
-from crawlproj.urls import Url, looks_like_trap, registrable_domain
+from crawlproj.shapes import MAX_DEPTH, MAX_PARAMS, MAX_REPEATS, is_media, looks_like_trap
+from crawlproj.urls import Url, registrable_domain
 
 
 @dataclass(frozen=True)
 class Rules:
-    """Scope, patterns and depth of a crawl; a refusal is a reason that the ledger counts."""
+    """Scope, patterns, depth and traps of a crawl; a refusal is a reason that the ledger counts."""
 
     scope: str = "any"
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     depth: int | None = None
     traps: bool = False
+    trap_depth: int = MAX_DEPTH
+    trap_repeats: int = MAX_REPEATS
+    trap_params: int = MAX_PARAMS
+    media: bool = True
     _allow: tuple[re.Pattern[str], ...] = field(init=False, repr=False)
     _deny: tuple[re.Pattern[str], ...] = field(init=False, repr=False)
 
@@ -31,13 +36,25 @@ class Rules:
             return "depth"
         if self.scope != "any" and self.scope_name(url) not in in_scope:
             return "offsite"
-        if self.traps and (trap := looks_like_trap(url.path)):
-            return trap
+        if reason := self._looks(url.path):
+            return reason
         if self._deny and _matches(self._deny, url):
             return "denied"
         if self._allow and not _matches(self._allow, url):
             return "not_allowed"
         return None
+
+    def _looks(self, path: str) -> str | None:
+        if not self.media and is_media(path):
+            return "media"
+        if not self.traps:
+            return None
+        return looks_like_trap(
+            path,
+            max_depth=self.trap_depth,
+            max_repeats=self.trap_repeats,
+            max_params=self.trap_params,
+        )
 
     def scope_names(self, url: Url) -> set[str]:
         """What a seed brings into scope. Its own name is there in any case: a seed's host may be

@@ -33,11 +33,13 @@ from crawlproj.frontier.shard import Kind, Lease, Push, Settlement, State
 from crawlproj.intake import Intake, parse_seed
 from crawlproj.notes import Notes
 from crawlproj.outcomes import Held, Patience
+from crawlproj.patterns import Evidence
 from crawlproj.permission import ROBOTS_TXT, Permission
+from crawlproj.quarantine import Aside, Quarantine
 from crawlproj.records import RecordError, decode, encode_request
 from crawlproj.reports import Reports
 from crawlproj.rules import Rules
-from crawlproj.urls import UrlError, normalise
+from crawlproj.urls import Url, UrlError, normalise, param_pattern
 from crawlproj.worker import Hooks, Worker
 
 if TYPE_CHECKING:
@@ -136,7 +138,7 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
     def _build(self) -> None:
         """Put the worker's parts together, by the crawl's plan."""
         config, spider, limits = self.config, self.spider, self.frontier.limits
-        self._rules = Rules(config.scope, config.allow, config.deny, config.depth, config.traps)
+        self._rules = _rules(config)
         ranking = strategy(config.strategy, config.weights)
         self._patience = Patience(
             limits.delay_ms, int(config.retry_delay_s * 1000), limits.max_attempts
@@ -151,9 +153,19 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
         )
         self.notes = Notes(self.worker.end)
         self.permission = self._permission() if config.robots else None
-        self.discovery = Discovery(self.worker, self._rules, ranking, self._introduce)
+        evidence = Evidence(config.patterns, config.pattern_pages, config.trap_queries)
+        self._quarantine = Quarantine(self.frontier, evidence)
+        drop = param_pattern(config.drop_params)
+        self.discovery = Discovery(
+            self.worker,
+            self._rules,
+            ranking,
+            self._introduce,
+            quarantine=self._quarantine,
+            drop=drop,
+        )
         self.df = SeenFilter.from_spider(spider)
-        self.df.attach(self.worker)
+        self.df.attach(self.worker, drop)
         seeds = joining.seed_list(self.frontier.client, self._crawler.settings, spider)
         self._ending = Ending(
             self.frontier,
@@ -244,10 +256,13 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
             logger.error("Set aside: %s", error)
             held.bad_record = True
             return None
-        if self.permission is None:
-            return request
-        if ROBOTS_TXT in request.meta:
+        if self.permission is not None and ROBOTS_TXT in request.meta:
             self.permission.prepare(request, held)
+            return request
+        if request.meta["depth"] and (found := self._set_aside(lease, request)):
+            held.aside = found
+            return None
+        if self.permission is None:
             return request
         refusal = self.permission.refusal(lease.host, request.url)
         rest_ms = self.permission.rest_ms(lease.host)
@@ -255,6 +270,10 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
             return request
         held.filtered, held.put_off, held.hold_ms = refusal or "", not refusal, rest_ms
         return None
+
+    def _set_aside(self, lease: Lease, request: Request) -> Aside | None:
+        path = request.url.removeprefix(lease.host)
+        return self._quarantine.holds(Url(lease.host, path)) if path.startswith("/") else None
 
     def has_pending_requests(self) -> bool:
         """True until the crawl is over: then the spider is closed from here, with its reason."""
@@ -301,6 +320,7 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
         )
 
     async def _prepare(self, leases: list[Lease]) -> None:
+        await self._quarantine.refresh()
         if self.permission is not None:
             await self.permission.learn(lease.host for lease in leases)
 
@@ -331,6 +351,20 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
     def _about(self) -> dict[str, Any]:
         pages = self.stats.get_value("response_received_count", 0)
         return {"host": socket.gethostname(), "pid": os.getpid(), "pages": pages}
+
+
+def _rules(config: Config) -> Rules:
+    return Rules(
+        config.scope,
+        config.allow,
+        config.deny,
+        config.depth,
+        traps=config.traps,
+        trap_depth=config.trap_depth,
+        trap_repeats=config.trap_repeats,
+        trap_params=config.trap_params,
+        media=config.media,
+    )
 
 
 def _kind(request: Request) -> Kind:

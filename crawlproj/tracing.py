@@ -23,7 +23,8 @@ from crawlproj.items import utc_timestamp
 from crawlproj.links import MAX_SHOWN
 from crawlproj.records import glance
 from crawlproj.rules import Rules
-from crawlproj.urls import TRAPS, Url, UrlError, normalise
+from crawlproj.shapes import TRAPS
+from crawlproj.urls import Url, UrlError, normalise
 
 AT_ONCE = 1000
 NEVER, SEEN = "never seen", "seen"
@@ -155,7 +156,7 @@ def _rows(part: Path) -> Iterator[dict[str, str]]:
 
 async def _filtered(frontier: Frontier, shard: Shard, url: Url, rules: Rules) -> Trace | None:
     """A link that was found and not followed is in the seen filter with its reason."""
-    for reason in ("offsite", "denied", "not_allowed", "depth", *TRAPS):
+    for reason in ("offsite", "denied", "not_allowed", "depth", "media", *TRAPS):
         if await _is_seen(shard, f"{reason} {url}") and not await _is_seen(shard, str(url)):
             text = f"found and not followed: {_rule(rules, reason)}"
             return Trace("filtered", text, {"reason": reason})
@@ -183,6 +184,7 @@ def _rule(rules: Rules, reason: str) -> str:
         "denied": f"it matches deny={' '.join(rules.deny)}",
         "not_allowed": f"it does not match allow={' '.join(rules.allow)}",
         "depth": f"farther than depth={rules.depth} links from a seed",
+        "media": "it looks like media, which are fetched with CRAWL_MEDIA only",
         **{
             reason: f"it looks made up by a site without end ({what})"
             for reason, what in TRAPS.items()

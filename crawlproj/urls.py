@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections import Counter
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple, NoReturn
@@ -38,20 +37,6 @@ TRACKING_PARAMS = (
 )
 """Parameters that tell a site where its visitor came from."""
 # fmt: on
-
-MAX_DEPTH = 20
-"""Segments of a path, beyond which it is taken for a trap. Real sites rarely pass ten."""
-MAX_REPEATS = 3
-"""Times one segment may occur in a path: `/a/b/a/b/a/b/a` is what a broken relative link makes."""
-MAX_PARAMS = 20
-"""Parameters of a query; combinations of search filters grow without end."""
-
-TRAPS = {
-    "trap-depth": f"a path of more than {MAX_DEPTH} segments",
-    "trap-repeat": f"one segment more than {MAX_REPEATS} times",
-    "trap-params": f"more than {MAX_PARAMS} parameters",
-}
-"""The reasons that `looks_like_trap` gives, and what is meant by them."""
 
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
 _HOSTS_CACHED = 65_536
@@ -345,41 +330,6 @@ def _ipv6(text: str, origin: str) -> str:
         high, low = divmod(int(address.ipv4_mapped), 1 << 16)
         return f"[::ffff:{high:x}:{low:x}]"
     return f"[{address.compressed}]"
-
-
-def looks_like_trap(
-    path: str,
-    *,
-    max_depth: int = MAX_DEPTH,
-    max_repeats: int = MAX_REPEATS,
-    max_params: int = MAX_PARAMS,
-) -> str | None:
-    """Why this path (with its query) seems made up by a site without end, or None."""
-    path, _, query = path.partition("?")
-    segments = path.split("/")[1:]
-    if len(segments) > max_depth:
-        return "trap-depth"
-    repeated = len(segments) - len(set(segments))
-    if repeated >= max_repeats and max(Counter(segments).values()) > max_repeats:
-        return "trap-repeat"
-    return "trap-params" if query.count("&") >= max_params else None
-
-
-_MEDIA = re.compile(
-    r"\.(?:apng|avif|bmp|gif|ico|jpe?g|png|psd|svgz?|tiff?|webp|heic|raw|eps"
-    r"|aac|aiff?|flac|m4a|midi?|mp3|og[agv]|opus|wav|wma"
-    r"|3gp|avi|flv|m4v|mkv|mov|mp4|mpe?g|m3u8?|ts|webm|wmv|swf"
-    r"|7z|apk|bin|bz2|deb|dmg|exe|gz|iso|jar|msi|rar|rpm|tar|tgz|xz|zip|zst"
-    r"|csv|docx?|epub|mobi|od[pst]|pdf|pp[st]x?|ps|rtf|xlsx?|djvu"
-    r"|eot|otf|ttf|woff2?|css|m?js|map|wasm)"
-)
-
-
-def is_media(path: str) -> bool:
-    """Whether the path ends like an image, sound, film, archive, document, font, style or code."""
-    name = path.partition("?")[0].lower()
-    dot = name.rfind(".", name.rfind("/"))
-    return dot >= 0 and _MEDIA.fullmatch(name, dot) is not None
 
 
 # Sites below a shared suffix such as github.io belong to different people, hence the private part.

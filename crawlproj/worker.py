@@ -390,7 +390,7 @@ class Worker:
         gone = before - held.keys()
         lost = [one for one in self._buffer if (one.shard, one.token) in gone]
         if lost:
-            logger.warning("%d URLs are no longer this worker's: others have them", len(lost))
+            logger.warning("%d URL(s) are no longer this worker's: others have them", len(lost))
             self._buffer = deque(one for one in self._buffer if one not in lost)
             self._known.difference_update((one.shard, one.token) for one in lost)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import AsyncIterator, Iterator
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import scrapy
@@ -12,14 +14,14 @@ from scrapy.http import Response, TextResponse
 from w3lib.encoding import http_content_type_encoding
 
 from crawlproj import connection, links
-from crawlproj.config import arguments, refuse_unknown_arguments
+from crawlproj.config import Config, arguments, refuse_unknown_arguments
 from crawlproj.discovery import Discovery
 from crawlproj.intake import parse_seed, read_seeds
 from crawlproj.items import PageItem, utc_timestamp
 from crawlproj.joining import name_worker
 from crawlproj.middlewares.content import body_size
 from crawlproj.robots import directives
-from crawlproj.urls import UrlError, normalise
+from crawlproj.urls import Url, UrlError, normalise, param_pattern
 
 if TYPE_CHECKING:
     from typing import Self
@@ -58,37 +60,70 @@ class SiteSpider(scrapy.Spider):
 
     async def start(self) -> AsyncIterator[Request]:
         for seed in read_seeds(self.settings.get("CRAWL_SEEDS") or ""):
-            yield Request(str(normalise(seed)), dont_filter=True)
+            yield Request(str(self._normal(seed)), dont_filter=True)
 
     def make_request_from_data(self, data: bytes) -> Request:
         """A seed from `site:start_urls`."""
         request = parse_seed(data)
-        return request.replace(url=str(normalise(request.url)))
+        return request.replace(url=str(self._normal(request.url)))
 
     def parse(self, response: Response) -> Iterator[PageItem]:
         if response.status in REDIRECTS:
             yield self._page(response, redirect_to=self._redirect(response))
         elif isinstance(response, TextResponse) and _is_html(response):
-            heeds = self.settings.getbool("CRAWL_NOFOLLOW", True)
-            page = links.extract(response.body, _charset(response), skip_nofollow=heeds)
-            found = (
-                0 if heeds and self._is_nofollow(response, page) else self._follow(response, page)
-            )
-            yield self._page(response, title=page.title, links=found)
+            yield from self._read(response)
         else:
             yield self._page(response)
+
+    def _read(self, response: TextResponse) -> Iterator[PageItem]:
+        config = self.config
+        extra = links.Extra.IMAGES if config.media else links.Extra.NONE
+        page = links.extract(
+            response.body, _charset(response), extra=extra, skip_nofollow=config.nofollow
+        )
+        said = directives(response.headers.getlist("X-Robots-Tag"), self._robots_name)
+        is_nofollow = config.nofollow and (page.nofollow or "nofollow" in said)
+        found = 0 if is_nofollow else self._follow(response, page)
+        if config.noindex and (page.noindex or "noindex" in said):
+            self._leave_out(response)
+        else:
+            yield self._page(response, title=page.title, links=found)
+
+    def _leave_out(self, response: Response) -> None:
+        """No row for a page that does not want to be indexed; the ledger says why."""
+        scheduler: Any = self.crawler.engine.scheduler
+        if held := scheduler.notes.of(response.request):
+            held.filtered = "noindex"
+
+    @cached_property
+    def config(self) -> Config:
+        """Every setting of ours, read once."""
+        return Config.from_settings(self.settings)
+
+    @cached_property
+    def _robots_name(self) -> str:
+        return str(self.settings.get("ROBOTSTXT_USER_AGENT") or self.settings["USER_AGENT"])
+
+    def _normal(self, url: str, base: Url | None = None) -> Url:
+        return normalise(url, base, drop=self._dropped)
+
+    @cached_property
+    def _dropped(self) -> re.Pattern[str]:
+        return param_pattern(self.config.drop_params)
 
     def _discovery(self) -> Discovery:
         discovery: Discovery = self.crawler.engine.scheduler.discovery  # type: ignore[union-attr]
         return discovery
 
     def _follow(self, response: Response, page: links.Page) -> int:
-        base = links.base_of(page, normalise(response.url))
-        depth = response.meta["depth"] + 1
+        url = self._normal(response.url)
+        base = links.base_of(page, url)
+        depth = response.meta["depth"]
         if page.overflow:
             self._count_left_out(response.url, page.overflow)
         encoding = links.query_encoding(page.encoding)
-        return self._discovery().follow(page.links, base, depth, response.url, encoding)
+        read = self._discovery().read
+        return read(url, response.body, page.links, base, depth, encoding=encoding)
 
     def _count_left_out(self, url: str, count: int) -> None:
         assert self.crawler.stats is not None
@@ -98,15 +133,11 @@ class SiteSpider(scrapy.Spider):
             *(url, f"{count:,}", f"{links.MAX_LINKS:,}"),
         )
 
-    def _is_nofollow(self, response: Response, page: links.Page) -> bool:
-        tags = response.headers.getlist("X-Robots-Tag")
-        return page.nofollow or "nofollow" in directives(tags, self.settings["USER_AGENT"])
-
     def _redirect(self, response: Response) -> str:
         location = (response.headers.get("Location") or b"").decode("latin-1")
         passed = [*response.meta.get("redirects", ()), response.url]
         try:
-            target = normalise(location, normalise(response.url))
+            target = self._normal(location, self._normal(response.url))
         except UrlError as error:
             raise RedirectError(f"to {location[:200]!r}: {error}") from None
         if str(target) in passed or len(passed) > MOST_REDIRECTS:

@@ -18,7 +18,7 @@ PSEUDO_LINKS = ("mailto:editor@example.com", "javascript:void(0)", "tel:+1555010
 REDIRECT_STATUSES = (301, 302, 307, 308)
 ASSETS = (
     ("/files/{}.pdf", "application/pdf", b"%PDF-1.4\n%%EOF\n"),
-    ("/images/{}.png", "image/png", b"\x89PNG\r\n\x1a\n" + bytes(64)),
+    ("/data/{}.csv", "text/csv", b"city,people\nDelft,106086\n"),
     ("/static/{}.css", "text/css", b"body { margin: 2em }\n"),
     ("/api/{}", "application/json", b'{"links": ["/not-a-link"]}\n'),
 )

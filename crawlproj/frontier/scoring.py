@@ -14,7 +14,8 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from crawlproj.errors import ConfigError
-from crawlproj.urls import Url, is_media
+from crawlproj.shapes import is_document, is_media
+from crawlproj.urls import Url
 
 LOWEST, HIGHEST = -1000, 1000
 
@@ -45,9 +46,9 @@ class Breadth:
 
 @dataclass(frozen=True)
 class Weighted:
-    """`start` less so much for each link away from the seed, for media, for a query of more than
-    50 characters, for a URL of more than 100, and more for a host with fewer than 10 pages so
-    far; from 0 to 100."""
+    """`start` less so much for each link away from the seed, for media or a document, for a query
+    of more than 50 characters, for a URL of more than 100, and more for a host with fewer than 10
+    pages so far; from 0 to 100."""
 
     start: float = 100
     depth: float = 10
@@ -59,7 +60,7 @@ class Weighted:
     def __call__(self, candidate: Candidate) -> float:
         path, _, query = candidate.url.path.partition("?")
         score = self.start - self.depth * candidate.depth
-        score -= self.media * is_media(path)
+        score -= self.media * (is_media(path) or is_document(path))
         score -= self.long_query * (len(query) > 50)
         score -= self.long_url * (len(candidate.url.host) + len(candidate.url.path) > 100)
         score += self.new_host * (candidate.domain_pages < 10)

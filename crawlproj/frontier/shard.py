@@ -30,7 +30,7 @@ from crawlproj.frontier.scripts import script
 from crawlproj.frontier.wire import pack, unpack
 
 State = Literal["running", "paused", "stopping", "stopped", "finished", "limit"]
-Verdict = Literal["done", "filtered", "dead", "retry", "wait", "return", "keep"]
+Verdict = Literal["done", "filtered", "aside", "dead", "retry", "wait", "return", "keep"]
 
 _REFUSALS: dict[str, type[Exception]] = {
     "WIPED": CrawlWiped,
@@ -54,10 +54,12 @@ class Kind(IntEnum):
     SEED = 1
     UNFILTERED = 2
     FILTERED = 3
+    ASIDE = 4
 
 
 class Push(NamedTuple):
-    """A URL on its way in. For `Kind.FILTERED` the entry is the reason."""
+    """A URL on its way in. For `Kind.FILTERED` the entry is the reason, for `Kind.ASIDE` what
+    aside.py makes of it."""
 
     kind: Kind
     host: str
@@ -301,6 +303,11 @@ class Shard:
     async def forget(self, tokens: Sequence[int]) -> int:
         """Throw dead letters away; returns how many were still there."""
         return int(await self._call("forget", [pack(tokens)]))
+
+    async def release(self, host: str, pattern: str, pushed: int, new: int, most: int) -> list[Any]:
+        """Release a URL pattern; returns what was kept aside of it, as aside.py reads it."""
+        _, packed = await self._call("release", [host, pattern, pushed, new, most])
+        return list(unpack(packed))
 
     async def wants_pages(self) -> bool:
         """True if URLs wait here for which the shard's page budget has no room."""

@@ -26,12 +26,13 @@ from hypothesis.stateful import (
 
 from crawlproj import worker
 from crawlproj.errors import CrawlError
+from crawlproj.frontier import aside
 from crawlproj.frontier.bloom import Geometry, Replica
 from crawlproj.frontier.frontier import Limits
 from crawlproj.frontier.shard import Kind, Push, Settlement, Shard
 from tests.contract.model import Model, Refused
 from tests.contract.mortal import Death, Died, hand_in, hooks
-from tests.lua.helpers import MINUTE_MS, HandCrawl, Worker, entry
+from tests.lua.helpers import MINUTE_MS, HandCrawl, Worker, apart, entry
 from tests.servers.redis import RedisServer
 
 STEP_MINUTES = 10
@@ -43,7 +44,10 @@ workers = st.sampled_from(WORKERS)
 hosts = st.sampled_from(["http://a", "http://b", "http://c"])
 pauses = st.sampled_from([(0, 0), (0, 3), (0, 24), (20, 28)])
 delays = st.sampled_from([0, 6, 47])
-verdicts = st.sampled_from(["done", "done", "filtered", "dead", "retry", "wait", "return", "keep"])
+verdicts = st.sampled_from(
+    ["done", "done", "filtered", "aside", "dead", "retry", "wait", "return", "keep"]
+)
+patterns = st.sampled_from(["/#", "reason"])
 holds = st.sampled_from([0, 0, 0, 19])
 failed = st.sampled_from([-1, 0, 1])
 
@@ -66,6 +70,8 @@ def pushes(draw: st.DrawFn) -> Push:
     host, path = draw(hosts), f"/{draw(st.integers(0, 20))}"
     if kind == Kind.FILTERED:
         return Push(kind, "", 0, b"offsite", f"offsite {host}{path}")
+    if kind == Kind.ASIDE:
+        return apart(host, path, draw(patterns))
     return Push(kind, host, draw(st.integers(-1, 1)), entry(path), host + path)
 
 
@@ -271,6 +277,16 @@ class FrontierMachine(RuleBasedStateMachine):
             lambda: getattr(self.model, name)(tokens),
         )
 
+    @rule(name=workers, host=hosts, pattern=patterns)
+    def release(self, name: str, host: str, pattern: str) -> None:
+        worker = self._tick(name)
+        named = aside.Pattern(0, host, pattern, "", 0, 0, 0)
+        self._both(
+            lambda: worker.run(aside.release(worker.shard, named, name)),
+            lambda: self.model.release(host, pattern),
+        )
+        self.last_push.pop(name, None)
+
     @rule()
     def flush_scripts(self) -> None:
         self.crawl.redis.script_flush()
@@ -318,6 +334,7 @@ def _settlements(token: int) -> st.SearchStrategy[Settlement]:
             delay_ms=delay * MINUTE_MS,
             hold_ms=hold * MINUTE_MS,
             reason="reason",
+            entry=b"repeated" if how["verdict"] == "aside" else None,
             **how,
         )
 

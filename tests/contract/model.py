@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from crawlproj.frontier.frontier import Limits
 from crawlproj.frontier.shard import Kind, Push, Settlement, State
-from crawlproj.frontier.wire import pack
+from crawlproj.frontier.wire import pack, unpack
 from tests.lua import helpers
 from tests.lua.helpers import MINUTE_MS, shown
 
@@ -78,6 +78,8 @@ class Model:
         self.seen: set[str] = set()
         self.seeds: set[str] = set()
         self.layers = [0]
+        self.patterns: dict[str, helpers.Pattern] = {}
+        self.aside: dict[str, list[Push]] = {}
         self._tokens = self._turns = 0
         self._touched: list[str] = []
 
@@ -185,6 +187,18 @@ class Model:
             self._count(**{"dead": -1, f"dead:{reason}": -1, "filtered:forgotten": 1})
         return len(tokens)
 
+    def release(self, host: str, pattern: str) -> int:
+        name = f"{host} {pattern}"
+        if name not in self.patterns:
+            return 0
+        if self.patterns[name].released is None:
+            self.patterns[name] = self.patterns[name]._replace(released=self.now)
+        kept = self.aside.get(name, [])
+        new = sum(self.push(kept)) if kept else 0
+        self.aside.pop(name, None)
+        self._count(**{"filtered:pattern": -new, "discovered": -new})
+        return new
+
     def state(self) -> helpers.State:
         """As `structures()` reads it from Redis."""
         meta = {"state": self.status, "pages": self.limits.pages}
@@ -208,6 +222,12 @@ class Model:
             seeds=set(self.seeds),
             audit=set(filter(self.is_audited, self.seen)),
             layers=list(self.layers),
+            patterns=dict(self.patterns),
+            aside={
+                name: [one.key or shown(one.entry) for one in kept]
+                for name, kept in self.aside.items()
+                if kept
+            },
         )
 
     # Their steps
@@ -220,6 +240,10 @@ class Model:
         self._count(discovered=1)
         if item.kind == Kind.FILTERED:
             self._count(**{f"filtered:{item.entry.decode()}": 1})
+        elif item.kind == Kind.ASIDE:
+            pattern, why, entry, key = unpack(item.entry)
+            link = Push(Kind.LINK, item.host, item.level, entry, key.decode())
+            self._keep_aside(link, pattern.decode(), why.decode())
         else:
             self._enqueue(Url(item.host, item.level, item.entry))
         if item.kind != Kind.UNFILTERED:
@@ -272,6 +296,10 @@ class Model:
                 self._count(done=1)
             case "filtered":
                 self._count(**{f"filtered:{how.reason}": 1})
+            case "aside":
+                assert how.entry is not None
+                kept = Push(Kind.UNFILTERED, url.host, url.level, url.entry, "")
+                self._keep_aside(kept, how.reason, how.entry.decode())
             case "dead":
                 self._bury(how.token, url.tried(), how.reason)
             case "retry":
@@ -296,6 +324,16 @@ class Model:
         self.kept.discard(token)
         self._count(leased=-1)
         return host
+
+    def _keep_aside(self, kept: Push, pattern: str, why: str) -> None:
+        name = f"{kept.host} {pattern}"
+        known = self.patterns.get(name) or helpers.Pattern(why, self.now, urls=0)
+        if known.released is not None:
+            self._enqueue(Url(kept.host, kept.level, kept.entry))
+            return
+        self.patterns[name] = known._replace(urls=known.urls + 1)
+        self.aside.setdefault(name, []).append(kept)
+        self._count(**{"filtered:pattern": 1})
 
     def _judge(self, host: Host, how: Settlement) -> None:
         if how.failed:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from crawlproj import keys
 from crawlproj.connection import connect
+from crawlproj.frontier.aside import put_aside
 from crawlproj.frontier.bloom import Geometry
 from crawlproj.frontier.frontier import Frontier, Limits
 from crawlproj.frontier.hosts import read_host
@@ -46,6 +47,15 @@ class Host(NamedTuple):
     kept: int = 0
 
 
+class Pattern(NamedTuple):
+    """A URL pattern that was set aside, and of how many URLs; when, in minutes."""
+
+    why: str
+    since: int
+    released: int | None = None
+    urls: int = 1
+
+
 @dataclass
 class State:
     """All keys of a shard. META without what only runs on, COUNTS without zeros."""
@@ -66,6 +76,8 @@ class State:
     audit: set[str] = field(default_factory=set)
     scope: set[str] = field(default_factory=set)
     layers: list[int] = field(default_factory=lambda: [0])
+    patterns: dict[str, Pattern] = field(default_factory=dict)
+    aside: dict[str, list[str]] = field(default_factory=dict)
     raw: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """Every key as Redis holds it, the seen filter's bitmaps and running numbers included."""
 
@@ -89,6 +101,11 @@ def unfiltered(host: str, path: str, level: int = 0) -> Push:
 
 def filtered(reason: str, url: str) -> Push:
     return Push(Kind.FILTERED, "", 0, reason.encode(), f"{reason} {url}")
+
+
+def apart(host: str, path: str, pattern: str, why: str = "repeated", level: int = 0) -> Push:
+    """A link that was found while its pattern is set aside."""
+    return put_aside(link(host, path, level), pattern, why, f"pattern {host}{path}")
 
 
 def entry(path: str, attempts: int = 0) -> bytes:
@@ -127,6 +144,8 @@ def structures(redis: Any, crawl: str = CRAWL, shard: int = 0) -> State:
         audit={key.decode() for key in raw.get("audit", set())},
         scope={name.decode() for name in raw.get("scope", set())},
         layers=_layers(raw.get("layers", {})),
+        patterns={n.decode(): _pattern(p, clock) for n, p in raw.get("patterns", {}).items()},
+        aside=_aside(raw),
         raw=raw,
     )
 
@@ -175,6 +194,9 @@ class Worker:
     def frontier(self) -> Frontier:
         """The same shard as the worker's own code sees it."""
         return Frontier(self.shard.client, self.shard.crawl, self.name, shards=[self.shard])
+
+    def run(self, operation: Coroutine[Any, Any, T]) -> T:
+        return self._run(operation)
 
     def push(self, *batch: Push, seen_locally: int = 0) -> list[bool]:
         return self._run(self.shard.push(self.name, batch, seen_locally))
@@ -359,6 +381,26 @@ def _url(fields: list[Any]) -> tuple[str, int, str]:
 def _dead(packed: bytes) -> tuple[str, int, str, str]:
     fields = unpack(packed)
     return *_url(fields), fields[3].decode()
+
+
+def _pattern(packed: bytes, clock: _Clock) -> Pattern:
+    why, since_ms, released_ms, urls = unpack(packed)
+    released = clock.minute(released_ms) if released_ms else None
+    return Pattern(why.decode(), clock.minute(since_ms), released, urls)
+
+
+def _aside(raw: dict[str, Any]) -> dict[str, list[str]]:
+    """By pattern: the key of a link that was found, the path of a URL that was queued."""
+    return {
+        name.removeprefix("aside "): [_named(unpack(packed)) for packed in records]
+        for name, records in raw.items()
+        if name.startswith("aside ")
+    }
+
+
+def _named(record: list[Any]) -> str:
+    _, _, stored, key = record
+    return key.decode() or shown(stored)
 
 
 def _layers(raw: dict[bytes, bytes]) -> list[int]:

@@ -13,8 +13,6 @@ from crawlproj.urls import (
     MAX_LENGTH,
     Url,
     UrlError,
-    is_media,
-    looks_like_trap,
     normalise,
     param_pattern,
     registrable_domain,
@@ -313,53 +311,6 @@ def test_a_query_is_escaped_in_the_encoding_of_its_page(encoding: str, query: st
 )
 def test_a_host_belongs_to_a_registrable_domain(host: str, domain: str) -> None:
     assert registrable_domain(host) == domain
-
-
-@pytest.mark.parametrize(
-    ("path", "reason"),
-    [
-        ("/", None),
-        ("/a/b/c/d/e/f?x=1&y=2", None),
-        ("/2024/01/01/01", None),
-        ("/a/a/a", None),
-        ("/a/a/a/a", "trap-repeat"),
-        ("/a/b/a/b/a/b/a/b", "trap-repeat"),
-        ("/x/css/y/css/z/css/w/css/", "trap-repeat"),
-        ("/" + "/".join(map(str, range(20))), None),
-        ("/" + "/".join(map(str, range(21))), "trap-depth"),
-        ("/?" + "&".join(f"p{i}=1" for i in range(20)), None),
-        ("/?" + "&".join(f"p{i}=1" for i in range(21)), "trap-params"),
-    ],
-)
-def test_paths_without_end_are_recognised(path: str, reason: str | None) -> None:
-    assert looks_like_trap(path) == reason
-
-
-def test_the_limits_of_a_trap_can_be_set() -> None:
-    assert looks_like_trap("/a/b", max_depth=1) == "trap-depth"
-    assert looks_like_trap("/a/a", max_repeats=1) == "trap-repeat"
-    assert looks_like_trap("/?a&b", max_params=1) == "trap-params"
-
-
-@pytest.mark.parametrize(
-    ("path", "expected"),
-    [
-        ("/a.jpg", True),
-        ("/a.JPEG?v=1", True),
-        ("/a/b.tar.gz", True),
-        ("/paper.pdf", True),
-        ("/site.css", True),
-        ("/f.woff2", True),
-        ("/", False),
-        ("/a", False),
-        ("/a.html", False),
-        ("/a.php?file=b.jpg", False),
-        ("/v1.mp3/", False),
-        ("/a.jpgx", False),
-    ],
-)
-def test_media_are_known_by_their_extension(path: str, expected: bool) -> None:
-    assert is_media(path) is expected
 
 
 # Fragments of which awkward URLs are made, so that Hypothesis meets them often.

@@ -23,10 +23,12 @@
 --  16 LEASED   prefix  + worker          -> hash token -> msgpack {host, level, entry, kept}; kept is 1
 --                                              once its request has ended, see settle.lua
 --  17 FOUND    hash    key of a queued link -> msgpack {times found, level, entry}
+--  18 PATTERNS hash    "host pattern" -> msgpack {why, at_ms, released_ms or 0, URLs}
+--  19 ASIDE    prefix  + host pattern    -> list of msgpack {kind, level, entry, key}
 --
 -- ARGV[1] is the epoch in which the caller works; the rest is the operation's.
 local META, COUNTS, HOSTS, READY, WAITING, DELAYED, WORKERS, ABOUT, DEAD, SEEDS, AUDIT, SCOPE,
-      LAYERS, SEEN, QUEUE, LEASED, FOUND = unpack(KEYS)
+      LAYERS, SEEN, QUEUE, LEASED, FOUND, PATTERNS, ASIDE = unpack(KEYS)
 
 local CRAWL = redis.call('HMGET', META, 'epoch', 'state', 'per_host', 'pages_per_host',
                          'pages', 'deadline_ms', 'delay_ms', 'max_attempts', 'skew_ms',

@@ -30,13 +30,16 @@ local function unlink_leftovers()
   for _, worker in ipairs(redis.call('ZRANGE', WORKERS, 0, -1)) do
     redis.call('UNLINK', KEYS[16] .. worker)
   end
+  for _, pattern in ipairs(redis.call('HKEYS', KEYS[18])) do
+    redis.call('UNLINK', KEYS[19] .. pattern)
+  end
 end
 
 local function begin(new_epoch)
   unlink_leftovers()
   for i = 2, 13 do redis.call('UNLINK', KEYS[i]) end
   for layer = 0, 63 do redis.call('UNLINK', KEYS[14] .. layer) end
-  redis.call('UNLINK', META)
+  redis.call('UNLINK', META, KEYS[17], KEYS[18])
   for field, value in pairs(cmsgpack.unpack(ARGV[4])) do redis.call('HSET', META, field, value) end
   redis.call('HSET', META, 'epoch', new_epoch, 'state', 'running', 'started_ms', now,
              'deadline_ms', deadline_ms, 'runs', run)

@@ -7,8 +7,9 @@
 --       4 layers the caller knows; 5 capacity of the last of them
 --       6 msgpack list of kind, host, level, entry, bits, key, sampled of one URL after the other:
 --         kind 0 link, 1 seed, 2 unfiltered, 3 filtered before it came here (its entry is the
---         reason); bits as _seen.lua reads them; key is exact, for seeds and those that are
---         sampled; sampled is 1 for the share of URLs that is audited
+--         reason), 4 of a pattern that is set aside (its entry is msgpack {pattern, why, entry,
+--         key of the URL}); bits as _seen.lua reads them; key is exact, for seeds and those that
+--         are sampled; sampled is 1 for the share of URLs that is audited
 --       7 links that the caller recognised as seen by itself
 --       8 see _seen.lua
 -- Reply {layers open, msgpack list of 0 = new, else seen before: the layer (from 1) that
@@ -19,6 +20,7 @@
 --include _hosts.lua
 --include _novelty.lua
 --include _seen.lua
+--include _patterns.lua
 local FIELDS = 7
 if STATE == 'finished' then return redis.error_reply('FINISHED the crawl has finished') end
 local open = tonumber(redis.call('HGET', LAYERS, 'open'))
@@ -55,7 +57,14 @@ for at = 1, #items, FIELDS do
     count('duplicates', 1)
     if kind == 0 then found_again(name, entry) end
   else
-    if kind == 3 then count('filtered:' .. entry, 1) else append(name, level, entry) end
+    if kind == 3 then
+      count('filtered:' .. entry, 1)
+    elseif kind == 4 then
+      local pattern, why, real_entry, url_key = unpack(cmsgpack.unpack(entry))
+      keep_aside(name, pattern, why, 0, level, real_entry, url_key)
+    else
+      append(name, level, entry)
+    end
     if kind == 0 then first_found(name, level, entry) end
     note(kind, bits, key, sampled)
     count('discovered', 1)

@@ -9,6 +9,7 @@
 --         verdict is one of
 --         done      the page is fetched, its links are here, its row is on disk
 --         filtered  for `reason`
+--         aside     not fetched: its pattern, `reason`, is set aside because of `entry`
 --         dead      for `reason`; kept among the dead letters
 --         retry     queue `entry` (the old one if empty) again after `delay`
 --         wait      the same, but it was not tried
@@ -19,6 +20,7 @@
 --include _crawl.lua
 --include _damage.lua
 --include _hosts.lua
+--include _patterns.lua
 local FIELDS = 11
 local held = LEASED .. ARGV[2]
 local settled, late = 0, {}
@@ -56,6 +58,8 @@ for at = 1, #items, FIELDS do
       count('done', 1)
     elseif verdict == 'filtered' then
       count('filtered:' .. reason, 1)
+    elseif verdict == 'aside' then
+      keep_aside(name, reason, entry, 2, level, leased_entry, '')
     elseif verdict == 'dead' then
       bury(token, name, level, with_attempt(leased_entry), reason)
     elseif verdict == 'retry' then
