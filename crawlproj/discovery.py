@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from crawlproj.frontier.aside import put_aside
-from crawlproj.frontier.scoring import Candidate, Strategy, level
+from crawlproj.frontier.scoring import HIGHEST, Candidate, Strategy, level
 from crawlproj.frontier.shard import Kind, Push
 from crawlproj.links import MAX_SHOWN
 from crawlproj.quarantine import REASON, Aside, Quarantine
-from crawlproj.records import encode_link
+from crawlproj.records import encode_link, encode_rest
+from crawlproj.sitemap_reading import MOST_STEPS, SITEMAP
 from crawlproj.urls import DROPPED_PARAMS, Url, UrlError, normalise
 
 if TYPE_CHECKING:
@@ -109,6 +110,24 @@ class Discovery:
                 self._memo.add(name)
         self._worker.count_seen(repeated)
         return usable
+
+    def sitemap(self, href: str, base: Url, steps: int) -> None:
+        """Offer a sitemap to which so many others have led; only its host is judged. Its key is
+        apart from that of a page at the same URL."""
+        try:
+            url = normalise(href, base, drop=None)
+        except UrlError as error:
+            self._filter("", href[:200], error.reason)
+            return
+        key = f"{SITEMAP} {url}"
+        if steps > MOST_STEPS:
+            self._filter(url.host, str(url), "trap-sitemap")
+        elif not self._rules.is_in_scope(url, self._worker.scope):
+            self._filter(url.host, str(url), "offsite")
+        elif not self._worker.seen(url.host, key):
+            self._introduce(url.host)
+            entry = encode_rest(url.path, {"meta": {SITEMAP: steps}}, 0, str(base))
+            self._worker.push(Push(Kind.LINK, url.host, HIGHEST, entry, key))
 
     def redirect(self, url: Url, depth: int, referer: str, passed: list[str]) -> str:
         """Offer where a page redirects to, with the URLs that led there; returns the URL.

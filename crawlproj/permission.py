@@ -84,6 +84,7 @@ class Permission:
         max_attempts: int,
         overrides: Overrides,
         longest_pause_s: float,
+        on_sitemaps: Callable[[str, list[str]], None] | None = None,
     ) -> None:
         self._frontier = frontier
         self._push = push
@@ -91,6 +92,7 @@ class Permission:
         self._max_attempts = max_attempts
         self._overrides = overrides
         self._longest_pause_s = longest_pause_s
+        self._on_sitemaps = on_sitemaps
         self._known: OrderedDict[str, Known] = OrderedDict()
         self._introduced: OrderedDict[str, None] = OrderedDict()
         self._put_off: Counter[str] = Counter()
@@ -188,6 +190,12 @@ class Permission:
             borrowed = held.lease.host != host
             packed = robots.pack(response.status, known, response.body, borrowed=borrowed)
             await self._store(host, packed, KEPT_S)
+            self._tell_of_sitemaps(host)
+
+    def _tell_of_sitemaps(self, host: str) -> None:
+        known = self._known.get(host)
+        if self._on_sitemaps is not None and known and known.rules:
+            self._on_sitemaps(host, known.rules.sitemaps)
 
     def _followed(self, response: Response, request: Request) -> bool:
         """Queue where a robots.txt has moved to, at the host it has moved to."""

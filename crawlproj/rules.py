@@ -34,7 +34,7 @@ class Rules:
         """Why a link is not followed, or None if it is."""
         if self.depth is not None and depth > self.depth:
             return "depth"
-        if self.scope != "any" and self.scope_name(url) not in in_scope:
+        if not self.is_in_scope(url, in_scope):
             return "offsite"
         if reason := self._looks(url.path):
             return reason
@@ -55,6 +55,10 @@ class Rules:
             max_repeats=self.trap_repeats,
             max_params=self.trap_params,
         )
+
+    def is_in_scope(self, url: Url, in_scope: Container[str]) -> bool:
+        """Whether the seeds have brought a URL's host into scope."""
+        return self.scope == "any" or self.scope_name(url) in in_scope
 
     def scope_names(self, url: Url) -> set[str]:
         """What a seed brings into scope. Its own name is there in any case: a seed's host may be

@@ -39,6 +39,7 @@ from crawlproj.quarantine import Aside, Quarantine
 from crawlproj.records import RecordError, decode, encode_request
 from crawlproj.reports import Reports
 from crawlproj.rules import Rules
+from crawlproj.sitemap_reading import SITEMAP, SitemapReader
 from crawlproj.urls import Url, UrlError, normalise, param_pattern
 from crawlproj.worker import Hooks, Worker
 
@@ -152,7 +153,6 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
             tells_all=isinstance(ranking, Novelty),
         )
         self.notes = Notes(self.worker.end)
-        self.permission = self._permission() if config.robots else None
         evidence = Evidence(config.patterns, config.pattern_pages, config.trap_queries)
         self._quarantine = Quarantine(self.frontier, evidence)
         drop = param_pattern(config.drop_params)
@@ -164,6 +164,10 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
             quarantine=self._quarantine,
             drop=drop,
         )
+        self._sitemaps = SitemapReader(self.discovery)
+        self.permission = self._permission() if config.robots else None
+        if config.sitemaps and self.permission is None:
+            logger.warning("CRAWL_SITEMAPS: no robots.txt is asked for, so none names a sitemap")
         self.df = SeenFilter.from_spider(spider)
         self.df.attach(self.worker, drop)
         seeds = joining.seed_list(self.frontier.client, self._crawler.settings, spider)
@@ -192,6 +196,7 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
             max_attempts=self.frontier.limits.max_attempts,
             overrides=Overrides(self.config.overrides or {}),
             longest_pause_s=self.config.longest_pause_s,
+            on_sitemaps=self._sitemaps.offer if self.config.sitemaps else None,
         )
 
     async def _close(self) -> None:
@@ -262,14 +267,25 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
         if request.meta["depth"] and (found := self._set_aside(lease, request)):
             held.aside = found
             return None
+        refusal = self._refusal(held, request)
+        if refusal is not None:
+            held.filtered, held.put_off = refusal, not refusal
+            return None
+        if SITEMAP in request.meta:
+            self._sitemaps.prepare(request, held)
+        return request
+
+    def _refusal(self, held: Held, request: Request) -> str | None:
+        """Why the host's robots.txt keeps us from it, '' if we must wait to know or to go on."""
+        host = held.lease.host
         if self.permission is None:
-            return request
-        refusal = self.permission.refusal(lease.host, request.url)
-        rest_ms = self.permission.rest_ms(lease.host)
-        if refusal is None and not rest_ms:
-            return request
-        held.filtered, held.put_off, held.hold_ms = refusal or "", not refusal, rest_ms
-        return None
+            return None
+        refusal = self.permission.refusal(host, request.url)
+        rest_ms = self.permission.rest_ms(host)
+        if rest_ms and refusal is None:
+            held.hold_ms = rest_ms
+            return ""
+        return refusal
 
     def _set_aside(self, lease: Lease, request: Request) -> Aside | None:
         path = request.url.removeprefix(lease.host)

@@ -36,14 +36,6 @@ _HEX = frozenset("0123456789abcdefABCDEF")
 _ANY_QUERY = "?*"
 
 
-TRAPS = {
-    "trap-depth": "a path of very many segments",
-    "trap-repeat": "one segment again and again",
-    "trap-params": "very many parameters",
-}
-"""The reasons that `looks_like_trap` gives, and what is meant by them."""
-
-
 def looks_like_trap(
     path: str,
     *,

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
 
-from crawlproj import keys, summary
+from crawlproj import keys, releasing, summary
 from crawlproj.frontier.frontier import UNSETTLED, Frontier
 from crawlproj.frontier.hosts import read_host
 from crawlproj.items import utc_timestamp
@@ -41,6 +41,7 @@ async def read(frontier: Frontier) -> dict[str, Any]:
         "workers": workers,
         "crew": meta.get("crew", "").split(),
         "seen": await _seen(frontier, counts),
+        "patterns": [await releasing.row(frontier, one) for one in await releasing.find(frontier)],
         "reclaimed": counts.get("reclaimed", 0),
         "late": counts.get("late", 0),
         "corrupt": counts.get("corrupt", 0),
@@ -116,6 +117,7 @@ def _nothing(crawl: str) -> dict[str, Any]:
         "hosts": 0,
         "workers": [],
         "crew": [],
+        "patterns": [],
         "seen": {"capacity": 0, "items": 0, "expected_fp": 0.0, "measured_fp": None},
     }
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,8 +25,7 @@ from crawlproj.items import utc_timestamp
 from crawlproj.links import MAX_SHOWN
 from crawlproj.records import glance
 from crawlproj.rules import Rules
-from crawlproj.shapes import TRAPS
-from crawlproj.urls import Url, UrlError, normalise
+from crawlproj.urls import DROPPED_PARAMS, Url, UrlError, normalise
 
 AT_ONCE = 1000
 NEVER, SEEN = "never seen", "seen"
@@ -38,11 +39,13 @@ class Trace(NamedTuple):
     details: dict[str, Any]
 
 
-async def trace(frontier: Frontier, text: str, folder: Path) -> Trace:
+async def trace(
+    frontier: Frontier, text: str, folder: Path, drop: re.Pattern[str] = DROPPED_PARAMS
+) -> Trace:
     """What became of a URL, as far as it can be known here."""
     is_there = bool(await frontier.attach())
     try:
-        url = normalise(text)
+        url = normalise(text, drop=drop)
     except UrlError as error:
         return await _unusable(frontier, text, error, is_there)
     if not is_there:
@@ -156,7 +159,7 @@ def _rows(part: Path) -> Iterator[dict[str, str]]:
 
 async def _filtered(frontier: Frontier, shard: Shard, url: Url, rules: Rules) -> Trace | None:
     """A link that was found and not followed is in the seen filter with its reason."""
-    for reason in ("offsite", "denied", "not_allowed", "depth", "media", *TRAPS):
+    for reason in _RULES:
         if await _is_seen(shard, f"{reason} {url}") and not await _is_seen(shard, str(url)):
             text = f"found and not followed: {_rule(rules, reason)}"
             return Trace("filtered", text, {"reason": reason})
@@ -175,21 +178,28 @@ async def _is_seen(shard: Shard, key: str) -> bool:
 
 def _rules(meta: dict[str, str]) -> Rules:
     plan = json.loads(meta["plan"])["rules"]
-    return Rules(plan["scope"], tuple(plan["allow"]), tuple(plan["deny"]), plan["depth"])
+    known = {one.name for one in fields(Rules) if one.init}
+    given = {name: value for name, value in plan.items() if name in known}
+    return Rules(**given | {name: tuple(given[name]) for name in ("allow", "deny")})
+
+
+_RULES = {
+    "offsite": "not within scope={scope} of the seeds",
+    "denied": "it matches deny={deny}",
+    "not_allowed": "it does not match allow={allow}",
+    "depth": "farther than depth={depth} links from a seed",
+    "media": "it ends like media, which CRAWL_MEDIA would follow",
+    "trap-depth": "its path has more than CRAWL_TRAP_DEPTH={trap_depth} segments",
+    "trap-repeat": "a segment of its path occurs more than CRAWL_TRAP_REPEATS={trap_repeats} times",
+    "trap-params": "its query has more than CRAWL_TRAP_PARAMS={trap_params} parameters",
+    "pattern": "its URL pattern is set aside (scrapy patterns)",
+}
+"""What each reason that a link's key begins with means, with the crawl's own values."""
 
 
 def _rule(rules: Rules, reason: str) -> str:
-    return {
-        "offsite": f"not within scope={rules.scope} of the seeds",
-        "denied": f"it matches deny={' '.join(rules.deny)}",
-        "not_allowed": f"it does not match allow={' '.join(rules.allow)}",
-        "depth": f"farther than depth={rules.depth} links from a seed",
-        "media": "it looks like media, which are fetched with CRAWL_MEDIA only",
-        **{
-            reason: f"it looks made up by a site without end ({what})"
-            for reason, what in TRAPS.items()
-        },
-    }[reason]
+    values = {name: " ".join(v) if isinstance(v, tuple) else v for name, v in vars(rules).items()}
+    return _RULES[reason].format(**values)
 
 
 def _is(url: Url, entry: bytes) -> bool:

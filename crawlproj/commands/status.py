@@ -9,9 +9,11 @@ from typing import Any
 
 from crawlproj import status
 from crawlproj.commanding import FrontierCommand, show
+from crawlproj.commands.patterns import as_line
 from crawlproj.frontier.frontier import Frontier
 
 REFRESH_S = 1.0
+SHOWN_PATTERNS = 5
 
 
 class Command(FrontierCommand):
@@ -55,9 +57,17 @@ def as_text(now: dict[str, Any]) -> str:
     lines.append(f"  {'hosts':<12}{now['hosts']:>12,}")
     shown = {host["host"]: host for host in (*now["busiest"], *now["slowest"])}
     lines += [f"    {_host(host)}" for host in shown.values()]
+    lines += _patterns(now["patterns"])
     lines += ["", _seen(now["seen"]), "", f"  workers: {len(now['workers'])}"]
     lines += [f"    {_worker(worker)}" for worker in now["workers"]]
     return "\n".join(lines)
+
+
+def _patterns(rows: list[dict[str, Any]]) -> list[str]:
+    if not rows:
+        return []
+    lines = ["", f"  set aside: {len(rows)} URL patterns (scrapy patterns)"]
+    return [*lines, *(f"    {as_line(row)}" for row in rows[:SHOWN_PATTERNS])]
 
 
 def _host(host: dict[str, Any]) -> str:

@@ -9,6 +9,7 @@ from crawlproj import tracing
 from crawlproj.commanding import FrontierCommand, show
 from crawlproj.config import Config
 from crawlproj.frontier.frontier import Frontier
+from crawlproj.urls import param_pattern
 
 
 class Command(FrontierCommand):
@@ -20,8 +21,10 @@ class Command(FrontierCommand):
         assert self.settings is not None
         if not rest:
             raise self.wrong_use("give a URL")
-        folder = Path(Config.from_settings(self.settings).output) / frontier.crawl
-        found = await tracing.trace(frontier, rest[0], folder)
+        config = Config.from_settings(self.settings)
+        dropped = param_pattern(config.drop_params)
+        folder = Path(config.output) / frontier.crawl
+        found = await tracing.trace(frontier, rest[0], folder, drop=dropped)
         told = {"url": rest[0], "state": found.state, "text": found.text, **found.details}
         show(opts, told, f"{rest[0]}: {found.text}")
         return 1 if found.state in (tracing.NEVER, "refused") else 0

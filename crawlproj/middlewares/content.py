@@ -16,6 +16,8 @@ from scrapy.exceptions import StopDownload
 from scrapy.http.request import NO_CALLBACK
 
 from crawlproj.config import Config
+from crawlproj.permission import ROBOTS_TXT
+from crawlproj.sitemap_reading import SITEMAP
 
 if TYPE_CHECKING:
     from typing import Self
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Headers, Response
 
-EXEMPT = frozenset({"robots_txt", "sitemap"})
+EXEMPT = frozenset({ROBOTS_TXT, SITEMAP})
 """Keys of `request.meta` that mark what is read whatever its type."""
 
 STOPPED = "download_stopped"

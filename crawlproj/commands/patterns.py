@@ -1,0 +1,67 @@
+"""`scrapy patterns site`: the URL patterns that are set aside, and their release."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+from crawlproj import releasing
+from crawlproj.commanding import FrontierCommand, show
+from crawlproj.frontier.aside import Pattern
+from crawlproj.frontier.frontier import Frontier
+
+EVERY = "all"
+
+
+class Command(FrontierCommand):
+    arguments = "[--release PATTERN | --release all]"
+    summary = "Show or release the URL patterns that are set aside"
+
+    def long_desc(self) -> str:
+        return (
+            "Shows the URL patterns that brought nothing new and were set aside (# stands for a "
+            "number or an id, ?* for any query), how many URLs of each were filtered, and how many "
+            "of those are kept. --release queues the kept ones, and the pattern is left alone for "
+            "the rest of the crawl. Give the pattern as it is shown, in quotes, or all. A finished "
+            "crawl becomes a stopped one by it, and goes on when it is started again."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--release", metavar="PATTERN", help="queue its URLs; or: all")
+
+    async def work(self, frontier: Frontier, rest: list[str], opts: argparse.Namespace) -> int:
+        known = await releasing.find(frontier, released=True) if await frontier.attach() else []
+        held = [one for one in known if not one.released_ms]
+        if opts.release:
+            return await self._release(frontier, held, opts)
+        rows = [await releasing.row(frontier, one) for one in known]
+        show(opts, rows, _as_text(frontier.crawl, rows))
+        return 0 if held else 1
+
+    async def _release(
+        self, frontier: Frontier, held: Sequence[Pattern], opts: argparse.Namespace
+    ) -> int:
+        wanted = [one for one in held if opts.release in (EVERY, releasing.name(one))]
+        queued = await releasing.release(frontier, wanted)
+        found = {"released": [releasing.name(one) for one in wanted], "queued": queued}
+        text = f"{len(wanted)} released, {queued:,} URLs queued"
+        if queued and (await frontier.attach())["state"] == "stopped":
+            text += f"; go on with scrapy crawl {frontier.crawl}"
+        show(opts, found, text if wanted else f"{opts.release}: no such pattern is set aside")
+        return 0 if wanted else 1
+
+
+def _as_text(crawl: str, rows: Sequence[dict[str, Any]]) -> str:
+    if not rows:
+        return f"{crawl}: no pattern is set aside"
+    lines = [f"{crawl}: {len(rows)} patterns", ""]
+    return "\n".join([*lines, *(f"  {as_line(row)}" for row in rows)])
+
+
+def as_line(row: dict[str, Any]) -> str:
+    """A pattern in one line."""
+    if row["released_at"]:
+        return f"{row['pattern']}  released, {row['urls']:,} URLs until then"
+    return f"{row['pattern']}  {row['why']}, {row['urls']:,} URLs, {row['kept']:,} of them kept"
