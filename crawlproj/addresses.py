@@ -20,10 +20,13 @@ from ipaddress import (
 )
 from typing import TypeAlias
 
+from crawlproj.rules import REDIRECTED
+
 Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
 SeedNames: TypeAlias = Callable[[], Collection[str]]
-"""Gives the hosts of the seeds up to now, as `example.com`, `127.0.1.1:8000` or `[::1]:80`."""
+"""Gives the hosts of the seeds up to now, as `example.com`, `127.0.1.1:8000` or `[::1]:80`, and
+marked ones that seeds were only redirected to (rules.py)."""
 
 LOOPBACK = "loopback"
 PRIVATE = "private"
@@ -135,7 +138,9 @@ class AddressPolicy:
         names = self._seed_names()
         if len(names) != self._seeds_read:
             self._seeds_read = len(names)
-            self._seed_hosts = {_without_port(name) for name in names}
+            self._seed_hosts = {
+                _without_port(name) for name in names if not name.startswith(REDIRECTED)
+            }
             self._opened |= {found for one in self._seed_hosts if (found := _class_of_host(one))}
         return kind in self._opened or host.lower().rstrip(".") in self._seed_hosts
 

@@ -38,13 +38,16 @@ class Aside(NamedTuple):
 class Quarantine:
     """Which URLs to set aside, for one worker."""
 
-    def __init__(self, frontier: Frontier, evidence: Evidence) -> None:
+    def __init__(
+        self, frontier: Frontier, evidence: Evidence, look_every_s: float = LOOK_EVERY_S
+    ) -> None:
         self._frontier = frontier
         self._evidence = evidence
         self._held: dict[str, dict[str, str]] = {}
         self._own: dict[tuple[str, str], str] = {}
         self._released: set[tuple[str, str]] = set()
         self._changes: list[int] = []
+        self._look_every_s = look_every_s
         self._look_at = 0.0
 
     def holds(self, url: Url) -> Aside | None:
@@ -71,7 +74,7 @@ class Quarantine:
         """Hear what other workers and users have decided; asks at most once a second."""
         if time.monotonic() < self._look_at:
             return
-        self._look_at = time.monotonic() + LOOK_EVERY_S
+        self._look_at = time.monotonic() + self._look_every_s
         changes = [await aside.changes(shard) for shard in self._frontier.shards]
         if changes == self._changes or not any(changes):
             return

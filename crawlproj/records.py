@@ -131,13 +131,15 @@ class Glance(NamedTuple):
     depth: int
     referer: str
     attempts: int
+    redirected: bool = False
 
 
 def glance(host: str, entry: bytes) -> Glance:
     """The URL, depth, referer and attempts of an entry; of an unreadable one, its host."""
     try:
-        url, depth, referer, _ = _fields(entry, host)
-        return Glance(url, depth, referer, entry[0])
+        url, depth, referer, rest = _fields(entry, host)
+        redirected = bool(rest.get("meta", {}).get("redirects"))
+        return Glance(url, depth, referer, entry[0], redirected)
     except Exception:
         return Glance(host, 0, "", entry[0] if entry else 0)
 

@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from crawlproj.shapes import MAX_DEPTH, MAX_PARAMS, MAX_REPEATS, is_media, looks_like_trap
 from crawlproj.urls import Url, registrable_domain
 
+REDIRECTED = ">"
+"""What the name of a host in scope begins with that a seed was redirected to."""
+
 
 @dataclass(frozen=True)
 class Rules:
@@ -58,12 +61,17 @@ class Rules:
 
     def is_in_scope(self, url: Url, in_scope: Container[str]) -> bool:
         """Whether the seeds have brought a URL's host into scope."""
-        return self.scope == "any" or self.scope_name(url) in in_scope
+        if self.scope == "any":
+            return True
+        name = self.scope_name(url)
+        return name in in_scope or REDIRECTED + name in in_scope
 
-    def scope_names(self, url: Url) -> set[str]:
+    def scope_names(self, url: Url, *, redirected: bool = False) -> set[str]:
         """What a seed brings into scope. Its own name is there in any case: a seed's host may be
-        contacted wherever it is (addresses.py)."""
-        return {self.scope_name(url), url.host.partition("://")[2]}
+        contacted wherever it is (addresses.py). Where a seed has only been redirected to is marked:
+        the user has not asked for it, so its address is judged like any other."""
+        names = {self.scope_name(url), url.host.partition("://")[2]}
+        return {REDIRECTED + name for name in names} if redirected else names
 
     def scope_name(self, url: Url) -> str:
         """What decides on a link: its name and port, whatever the scheme, or its domain."""

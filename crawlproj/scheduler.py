@@ -36,7 +36,7 @@ from crawlproj.outcomes import Held, Patience
 from crawlproj.patterns import Evidence
 from crawlproj.permission import ROBOTS_TXT, Permission
 from crawlproj.quarantine import Aside, Quarantine
-from crawlproj.records import RecordError, decode, encode_request
+from crawlproj.records import RecordError, decode, encode_request, glance
 from crawlproj.reports import Reports
 from crawlproj.rules import Rules
 from crawlproj.sitemap_reading import SITEMAP, SitemapReader
@@ -332,8 +332,12 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
             on_lost=self._reports.lost,
             about=self._about,
             prepare=self._prepare,
-            scope_names=lambda url: self._rules.scope_names(normalise(url)),
+            scope_names=self._scope_names,
         )
+
+    def _scope_names(self, seed: Push) -> set[str]:
+        about = glance(seed.host, seed.entry)
+        return self._rules.scope_names(normalise(about.url), redirected=about.redirected)
 
     async def _prepare(self, leases: list[Lease]) -> None:
         await self._quarantine.refresh()

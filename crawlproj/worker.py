@@ -55,7 +55,7 @@ class Hooks:
     on_fatal: Callable[[Exception], None]
     on_lost: Callable[[list[tuple[str, int, bytes]]], Awaitable[None]]
     about: Callable[[], dict[str, Any]]
-    scope_names: Callable[[str], set[str]]
+    scope_names: Callable[[Push], set[str]]
     prepare: Callable[[list[Lease]], Awaitable[None]]
 
 
@@ -305,7 +305,7 @@ class Worker:
 
     async def _widen_scope(self, pushes: list[Push]) -> None:
         """A seed's links are judged by what seeds brought into scope: that comes first."""
-        seeds = [self.hooks.scope_names(one.key) for one in pushes if one.kind == Kind.SEED]
+        seeds = [self.hooks.scope_names(one) for one in pushes if one.kind == Kind.SEED]
         new = set().union(*seeds) - self.scope
         if new:
             await self._insist(partial(self.frontier.widen_scope, new))

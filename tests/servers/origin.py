@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import struct
 import threading
 from collections import Counter
@@ -92,9 +93,11 @@ class Origin:
         address: str = "127.0.0.1",
         port: int = 0,
         default: Route = Reply(status=404),  # noqa: B008 - it is frozen
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self._routes = routes
         self._default = default
+        self._tls = tls
         self._log: list[Logged] = []
         self._attempts: Counter[str] = Counter()
         self._address = (address, port)
@@ -102,7 +105,8 @@ class Origin:
         self._thread = threading.Thread(target=self._run)
 
     def url(self, path: str = "/") -> str:
-        return f"http://{self.host}{path}"
+        scheme = "https" if self._tls else "http"
+        return f"{scheme}://{self.host}{path}"
 
     def requests(self) -> list[Logged]:
         """Every request whose answer has been handed to the kernel, or whose client left."""
@@ -137,7 +141,7 @@ class Origin:
     async def _serve(self) -> None:
         """Whoever still hangs when the origin stops is cancelled with the loop."""
         server = await asyncio.start_server(
-            self._converse, sock=self._socket, limit=LARGEST_HEAD_BYTES
+            self._converse, sock=self._socket, limit=LARGEST_HEAD_BYTES, ssl=self._tls
         )
         await self._stopped.wait()
         server.close()

@@ -141,6 +141,9 @@ def test_an_entry_that_is_neither_a_network_nor_a_name_is_an_error(entry: str) -
         ("intranet.example", "10.0.0.1", "intranet.example", True),
         ("intranet.example:8080", "10.0.0.1", "Intranet.Example.", True),
         ("intranet.example", "10.0.0.1", "www.intranet.example", False),
+        # Where a seed was only redirected to is no seed.
+        (">10.0.0.1", "10.0.0.1", "10.0.0.1", False),
+        (">intranet.example:80", "10.0.0.1", "intranet.example", False),
         # Metadata is never opened by a seed.
         ("169.254.169.254", "169.254.169.254", "169.254.169.254", False),
         ("169.254.1.1", "169.254.169.254", "evil.example", False),

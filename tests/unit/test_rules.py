@@ -64,3 +64,12 @@ def test_a_link_is_followed_or_refused_with_the_first_reason(
     rules: Rules, url: str, depth: int, refusal: str | None
 ) -> None:
     assert rules.refusal(normalise(url), depth, {"www.a.example", "b.example"}) == refusal
+
+
+def test_where_a_seed_is_redirected_to_is_in_scope_but_no_seed() -> None:
+    rules = Rules("domain")
+    names = rules.scope_names(normalise("http://www.c.example:81/"), redirected=True)
+    assert names == {">c.example", ">www.c.example:81"}
+    assert rules.refusal(normalise("http://x.c.example/"), 1, names) is None
+    assert rules.refusal(normalise("http://d.example/"), 1, names) == "offsite"
+    assert rules.scope_names(normalise("http://www.c.example/")) == {"c.example", "www.c.example"}

@@ -1,0 +1,95 @@
+"""A URL pattern that one worker has set aside, as the others see it, over a real Redis."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from crawlproj import quarantine, releasing
+from crawlproj.connection import connect
+from crawlproj.frontier.aside import put_aside
+from crawlproj.frontier.frontier import Frontier, Limits
+from crawlproj.frontier.shard import Kind, Push
+from crawlproj.patterns import ALIKE, Evidence
+from crawlproj.quarantine import Aside, Quarantine
+from crawlproj.urls import Url
+from tests.servers.redis import RedisServer
+
+HOSTS = [f"http://h{number}" for number in range(6)]
+FORM = "/p/#"
+
+
+def page(host: str, number: int) -> Url:
+    return Url(host, f"/p/{number}")
+
+
+async def set_aside(frontier: Frontier, url: Url, found: Aside) -> None:
+    """As discovery.py does it."""
+    link = Push(Kind.LINK, url.host, 0, b"\0\1" + url.path.encode(), str(url))
+    await frontier.push([put_aside(link, found.pattern, found.why, f"pattern {url}")])
+
+
+def evidence() -> Evidence:
+    return Evidence(ALIKE, 2, 0)
+
+
+@asynccontextmanager
+async def two_workers(url: str) -> AsyncIterator[list[Frontier]]:
+    frontiers = []
+    for name in ("one", "other"):
+        frontier = Frontier(await connect(url), "c", name)
+        await frontier.open(Limits(shards=3), {"rules": {}}, "run")
+        frontiers.append(frontier)
+    try:
+        yield frontiers
+    finally:
+        for frontier in frontiers:
+            await frontier.client.aclose()
+
+
+def test_what_one_worker_has_set_aside_the_others_leave_alone_until_it_is_released(
+    redis_server: RedisServer,
+) -> None:
+    async def play() -> None:
+        async with two_workers(redis_server.url) as (mine, theirs):
+            one, other = Quarantine(mine, evidence(), 0), Quarantine(theirs, evidence(), 0)
+            for host in HOSTS:
+                for number in range(3):
+                    one.weigh(page(host, number), b"same", False)
+                found = one.holds(page(host, 9))
+                assert found == Aside(FORM, quarantine.REPEATED)
+                assert other.holds(page(host, 9)) is None
+                await set_aside(mine, page(host, 9), found)
+            await other.refresh()
+            assert {other.holds(page(host, 4)) for host in HOSTS} == {Aside(FORM, "repeated")}
+            assert other.holds(Url(HOSTS[0], "/q/4")) is None
+
+            held = await releasing.find(mine)
+            assert [releasing.name(one) for one in held] == [host + FORM for host in HOSTS]
+            assert await releasing.release(mine, held[:5]) == 5
+            for worker in (one, other):
+                await worker.refresh()
+                assert [bool(worker.holds(page(host, 4))) for host in HOSTS] == [False] * 5 + [True]
+            for number in range(3):
+                one.weigh(page(HOSTS[0], number), b"same", False)
+            assert one.holds(page(HOSTS[0], 9)) is None
+            counts = await mine.counts()
+            assert (counts["queued"], counts["filtered:pattern"]) == (5, 1)
+
+    asyncio.run(play())
+
+
+def test_a_host_has_a_bounded_number_of_patterns(redis_server: RedisServer) -> None:
+    async def play() -> None:
+        async with two_workers(redis_server.url) as (mine, _):
+            worker = Quarantine(mine, evidence())
+            names = [f"{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(150)]
+            for name in names:
+                for number in range(3):
+                    worker.weigh(Url(HOSTS[0], f"/{name}/{number}"), b"same", False)
+            held = [bool(worker.holds(Url(HOSTS[0], f"/{name}/7"))) for name in names]
+            assert sum(held) == quarantine.MOST_OF_A_HOST
+            assert worker.holds(Url(HOSTS[1], "/aa/7")) is None
+
+    asyncio.run(play())
