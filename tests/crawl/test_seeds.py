@@ -225,3 +225,17 @@ def test_workers_that_are_killed_while_seeds_come_lose_none(
     wait_for(lambda: len(set(ships.urls())) == len(pushed), "every seed", 60)
     assert set(ships.urls()) == set(pushed)
     assert ships.status()["balance"] == 0
+
+
+def test_a_seed_that_posts_is_taken_and_brings_its_host_into_scope(
+    ships: Fleet, redis: Redis
+) -> None:
+    with Origin({"/form": Reply(body=b"<a href=/after>x</a>")}, default=PAGE) as serving:
+        fields = {"url": serving.url("/form"), "method": "POST", "body": "a=1"}
+        redis.lpush(SEEDS, json.dumps(fields))
+        worker = ships.start(FAST, delay=0)
+        assert worker.wait(60) == "finished"
+        assert [(one.method, one.path) for one in serving.requests()] == [
+            ("POST", "/form"),
+            ("GET", "/after"),
+        ]
