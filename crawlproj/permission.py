@@ -266,7 +266,8 @@ def _fetched_again_after_an_outage(held: Held) -> Iterator[None]:
     """What Redis could not be told is lost: pages of the host would wait for it in vain."""
     try:
         yield
-    except RedisError:
+    except RedisError as error:
+        logger.warning("%s/robots.txt is fetched again (%s)", held.lease.host, error)
         held.filtered, held.retry_entry = "", held.lease.entry
 
 

@@ -22,7 +22,7 @@ from typing import Any
 from crawlproj.demo import DemoServer, WebSpec
 from crawlproj.failpoints import VARIABLE
 from tests.chaos.checker import Evidence, Violation, judge_end
-from tests.chaos.watch import Watch
+from tests.chaos.watch import Watch, look
 from tests.servers.fleet import Fleet, Worker, fleet
 from tests.servers.proxy import Proxy
 from tests.servers.redis import RedisServer, wait_for
@@ -34,6 +34,9 @@ TIMEOUT_S = 2.0
 ATTEMPTS = 10
 KEPT = ("appendonly yes", "appendfsync always")
 """A Redis that has on disk what it has acknowledged."""
+
+PATIENT = {"FRONTIER_LEASE_TIMEOUT": 30}
+"""For workers that nobody is to take for dead, however busy the machine is."""
 
 SETTINGS = {
     "FRONTIER_LEASE_TIMEOUT": TIMEOUT_S,
@@ -80,7 +83,13 @@ class Trial:
         return self.ships.status(CRAWL)
 
     def wait_for_pages(self, count: int, timeout_s: float = 60) -> None:
-        wait_for(lambda: self.status()["done"] >= count, f"{count} pages", timeout_s)
+        with self.server.client() as client:
+
+            def done() -> int:
+                now = look(client, CRAWL)
+                return now.counts.get("done", 0) if now else 0
+
+            wait_for(lambda: done() >= count, f"{count} pages", timeout_s)
 
     def conclude(self, timeout_s: float = 90) -> dict[str, Any]:
         """Let everyone who is still there finish, and verify every invariant."""

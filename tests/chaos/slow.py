@@ -13,6 +13,9 @@ AT_ONCE = 4
 SLOW = {"CONCURRENT_REQUESTS": AT_ONCE, "POLITENESS_ROBOTS": False}
 """In the engine; as many are leased ahead and wait in the worker's hands."""
 
+STEADY = {"FRONTIER_LEASE_TIMEOUT": 12}
+"""Looks for dead workers every three seconds, and is not taken for one on a busy machine."""
+
 
 class SlowSite:
     """A root and the pages it links to, each of which takes its time."""
@@ -28,10 +31,15 @@ class SlowSite:
 
 
 def start(
-    ships: Fleet, origin: Origin, name: str, env: dict[str, str] | None = None, **settings: Any
+    ships: Fleet,
+    origin: Origin,
+    name: str,
+    settings: dict[str, Any] | None = None,
+    env: dict[str, str] | None = None,
 ) -> Worker:
+    """A worker on the slow site; its name is what the origin hears of it."""
     return ships.start(
-        {**SETTINGS, **SLOW, "USER_AGENT": name, **settings},
+        {**SETTINGS, **SLOW, "USER_AGENT": name, **(settings or {})},
         env=env,
         seeds=origin.url("/"),
         delay=0,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.harness import trial
+from tests.chaos.harness import PATIENT, trial
 from tests.servers.fleet import PROJECT
 
 WRONG_CLOCK = """
@@ -36,8 +36,8 @@ def test_a_worker_whose_clock_is_ten_minutes_ahead_works_like_any_other(tmp_path
     wrong.mkdir()
     (wrong / "sitecustomize.py").write_text(WRONG_CLOCK)
     with trial(tmp_path) as crawl:
-        crawl.start(env={"PYTHONPATH": f"{wrong}:{PROJECT}"})
-        crawl.start()
+        crawl.start(PATIENT, env={"PYTHONPATH": f"{wrong}:{PROJECT}"})
+        crawl.start(PATIENT)
         assert crawl.conclude()["reclaimed"] == 0
         rows = crawl.ships.rows("pages")
     times: dict[str, list[datetime]] = {}
@@ -50,7 +50,7 @@ def test_a_worker_whose_clock_is_ten_minutes_ahead_works_like_any_other(tmp_path
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="needs Linux to fill a disk later on")
 def test_workers_wait_while_the_disk_is_full_and_go_on_when_it_is_not(tmp_path: Path) -> None:
     with trial(tmp_path) as crawl:
-        worker = crawl.start()
+        worker = crawl.start(PATIENT)
         crawl.wait_for_pages(10)
         full = 1 + max(part.stat().st_size for part in crawl.ships.output.rglob("pages-*"))
         _, most = resource.prlimit(worker.process.pid, resource.RLIMIT_FSIZE, (full, -1))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.chaos.harness import trial
+from tests.chaos.harness import PATIENT, trial
 from tests.servers.fleet import Worker
 from tests.servers.redis import RedisServer, wait_for
 
@@ -59,8 +59,8 @@ def test_sigterm_is_obeyed_though_redis_is_away(tmp_path: Path) -> None:
 
 def test_a_redis_out_of_memory_slows_discovery_and_loses_nothing(tmp_path: Path) -> None:
     with trial(tmp_path) as crawl, crawl.server.client() as client:
-        worker = crawl.start()
-        crawl.wait_for_pages(20)
+        worker = crawl.start(PATIENT)
+        crawl.wait_for_pages(3)
         client.config_set("maxmemory", "1mb")
         wait_for_all([worker], "out of memory")
         assert worker.is_running
@@ -117,6 +117,6 @@ def forgetting_scripts(server: RedisServer) -> Iterator[None]:
 
 def test_a_redis_that_forgets_its_scripts_goes_unnoticed(tmp_path: Path) -> None:
     with trial(tmp_path) as crawl, forgetting_scripts(crawl.server):
-        workers = [crawl.start() for _ in range(2)]
+        workers = [crawl.start(PATIENT) for _ in range(2)]
         crawl.conclude()
         assert all("WARNING" not in worker.log for worker in workers)
