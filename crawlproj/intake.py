@@ -22,6 +22,7 @@ from crawlproj import keys
 from crawlproj.connection import OUTAGE
 from crawlproj.errors import CrawlError
 from crawlproj.frontier.shard import Push
+from crawlproj.wording import counted
 
 logger = logging.getLogger(__name__)
 
@@ -200,7 +201,7 @@ class Intake:
             logger.warning("Seed refused: %s: %s", data[:200].decode(errors="replace"), reason)
             await self._seeds.reject(data, reason)
         await self._seeds.remove(waiting)
-        logger.info("Took in %d seed(s)", len(waiting) - len(refused))
+        logger.info("Took in %s", counted(len(waiting) - len(refused), "seed"))
         return len(waiting)
 
     def _requests_of(self, data: bytes) -> list[Request]:

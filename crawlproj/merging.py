@@ -38,6 +38,7 @@ import msgpack
 
 from crawlproj.errors import CrawlError
 from crawlproj.items import FAILURE_COLUMNS, PAGE_COLUMNS, STATS_COLUMNS
+from crawlproj.wording import counted, plural
 
 BUCKET_BYTES = 16 << 20
 # Each is an open file while they are merged: more than this and common limits are in the way.
@@ -122,9 +123,10 @@ class MergeReport:
     def to_text(self) -> str:
         lines = [f"Merged into {self.folder}"]
         for kind in self.kinds:
-            lines.append(f"  {kind.file:<13}{kind.rows:>12,} rows of {kind.parts:,} parts")
+            rows = f"{kind.rows:>12,} {plural(kind.rows, 'row')}"
+            lines.append(f"  {kind.file:<13}{rows} of {counted(kind.parts, 'part')}")
             left_out = {
-                "duplicates": kind.duplicates,
+                plural(kind.duplicates, "duplicate"): kind.duplicates,
                 "torn": kind.torn,
                 "malformed": kind.malformed,
                 "fetched later": kind.recovered,

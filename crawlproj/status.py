@@ -92,6 +92,19 @@ def _state(state: str, discovered: int, workers: list[dict[str, Any]]) -> str:
     return "stopped" if state in ("running", "stopping") and not is_manned else state
 
 
+async def is_last_word(frontier: Frontier, status: dict[str, Any]) -> bool:
+    """True for one of the workers that leave a crawl: the first to see that it has ended, or who
+    leaves nobody behind at it."""
+    if status["state"] not in ("finished", "stopped"):
+        return False
+    meta = keys.meta(frontier.crawl, 0)
+    ended_ms = await frontier.client.hget(meta, "finished_ms")
+    if status["state"] == "stopped" or not ended_ms:
+        return True
+    field = f"summed_up:{ended_ms.decode()}"
+    return bool(await frontier.client.hsetnx(meta, field, frontier.worker))
+
+
 def sum_up(status: dict[str, Any]) -> dict[str, Any]:
     """The summary of a crawl that stands so."""
     return summary.build(

@@ -78,6 +78,12 @@ def to_text(summary: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def in_short(summary: Mapping[str, Any]) -> str:
+    """The summary in a line, for those who leave while it is told elsewhere, or is not the last."""
+    left = sum(summary[name] for name in ("queued", "delayed", "leased"))
+    return f"{summary['state']}: {summary['done']:,} done, {summary['dead']:,} dead, {left:,} left"
+
+
 def _figures(summary: Mapping[str, Any]) -> Iterable[str]:
     open_urls = {name: summary[name] for name in ("queued", "delayed", "leased") if summary[name]}
     hosts = summary["hosts"]

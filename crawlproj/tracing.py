@@ -26,6 +26,7 @@ from crawlproj.links import MAX_SHOWN
 from crawlproj.records import glance
 from crawlproj.rules import Rules
 from crawlproj.urls import DROPPED_PARAMS, Url, UrlError, normalise
+from crawlproj.wording import counted
 
 AT_ONCE = 1000
 NEVER, SEEN = "never seen", "seen"
@@ -110,7 +111,7 @@ async def _delayed(shard: Shard, url: Url) -> Trace | None:
         host, _, entry, _ = _fields(packed, 4)
         if host == url.host and _is(url, entry):
             due, tries = utc_timestamp(due_ms / 1000), entry[0]
-            text = f"will be tried again at {due}, after {tries} failed attempt(s)"
+            text = f"will be tried again at {due}, after {counted(tries, 'failed attempt')}"
             return Trace("delayed", text, {"due_at": due, "attempts": tries})
     return None
 
@@ -128,7 +129,7 @@ async def _dead(shard: Shard, url: Url) -> Trace | None:
     async for letter in shard.dead():
         if letter.host == url.host and _is(url, letter.entry):
             at, tries = utc_timestamp(letter.at_ms / 1000), letter.entry[0]
-            text = f"given up at {at} after {tries} attempt(s): {letter.reason}"
+            text = f"given up at {at} after {counted(tries, 'attempt')}: {letter.reason}"
             details = {"reason": letter.reason, "attempts": tries, "failed_at": at}
             return Trace("dead", text, details)
     return None

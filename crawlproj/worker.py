@@ -28,6 +28,7 @@ from crawlproj.frontier.refusals import CrawlFinished, WorkerDeclaredDead, may_p
 from crawlproj.frontier.replication import ReplicasBehind
 from crawlproj.frontier.shard import Batch, Kind, Lease, Push, Settlement, State
 from crawlproj.memo import Memo
+from crawlproj.wording import counted, plural
 
 logger = logging.getLogger(__name__)
 
@@ -175,7 +176,8 @@ class Worker:
             try:
                 await self._push(pushes, seen_locally)
             except CrawlFinished:
-                logger.warning("%d URL(s) came after the crawl had finished", len(pushes))
+                late = counted(len(pushes), "URL")
+                logger.warning("%s came after the crawl had finished", late)
             self._pending.difference_update(item.key for item in pushes)
             if ended:
                 verdicts = [await self.hooks.verdict(one) for one in ended]
@@ -271,8 +273,8 @@ class Worker:
         reclaimed = await self._insist(self.frontier.reclaim)
         if reclaimed.workers:
             logger.warning(
-                "%d worker(s) fell silent; %d of their URLs are queued again",
-                reclaimed.workers,
+                "%s fell silent; %d of their URLs are queued again",
+                counted(reclaimed.workers, "worker"),
                 reclaimed.queued,
             )
             await self.hooks.on_lost(reclaimed.dead)
@@ -390,7 +392,8 @@ class Worker:
         gone = before - held.keys()
         lost = [one for one in self._buffer if (one.shard, one.token) in gone]
         if lost:
-            logger.warning("%d URL(s) are no longer this worker's: others have them", len(lost))
+            what = f"{counted(len(lost), 'URL')} {plural(len(lost), 'is')}"
+            logger.warning("%s no longer this worker's: others have them", what)
             self._buffer = deque(one for one in self._buffer if one not in lost)
             self._known.difference_update((one.shard, one.token) for one in lost)
 

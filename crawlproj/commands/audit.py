@@ -6,10 +6,12 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from crawlproj.auditing import HostAudit, Limits, audit, read_evidence
+from crawlproj.auditing import FORMATS, Evidence, HostAudit, Limits, audit, read_evidence
 from crawlproj.commanding import ProjectCommand, offer_json, show
 from crawlproj.config import Config
 from crawlproj.demo.log import Logged
+from crawlproj.errors import ConfigError
+from crawlproj.wording import counted
 
 SHOWN = 20
 """Hosts in the table: the worst come first, and --json has all."""
@@ -44,8 +46,7 @@ class Command(ProjectCommand):
         log: list[Logged] = []
         is_proof = True
         for name in args:
-            with Path(name).open(encoding="utf-8", errors="replace", newline="") as file:
-                evidence = read_evidence(name, file)
+            evidence = _read(name)
             log += evidence.requests
             is_proof = is_proof and evidence.is_from_origin
         hosts = audit(log, limits)
@@ -57,6 +58,14 @@ class Command(ProjectCommand):
         config = Config.from_settings(self.settings)
         delay_s = config.delay_s if opts.delay is None else opts.delay
         return Limits(delay_s or 0.0, opts.per_host or config.per_host or 1)
+
+
+def _read(name: str) -> Evidence:
+    try:
+        with Path(name).open(encoding="utf-8", errors="replace", newline="") as file:
+            return read_evidence(name, file)
+    except OSError as error:
+        raise ConfigError(f"{name}: cannot be read: {error.strerror}; give {FORMATS}") from None
 
 
 def as_json(hosts: list[HostAudit], limits: Limits, is_proof: bool) -> dict[str, Any]:
@@ -77,14 +86,14 @@ def as_text(hosts: list[HostAudit], limits: Limits, is_proof: bool) -> str:
     head = f"{'host':<{width}}  requests  smallest gap  most at once  robots.txt      verdict"
     lines = [head, *(_line(host, width) for host in hosts[:SHOWN])]
     if len(hosts) > SHOWN:
-        lines.append(f"… and {len(hosts) - SHOWN:,} hosts that did no worse")
+        lines.append(f"… and {counted(len(hosts) - SHOWN, 'host')} that did no worse")
     broken = sum(bool(host.broken) for host in hosts)
     verdict = f"{broken:,} did not" if broken else "all did"
     requests = sum(host.requests for host in hosts)
     lines += [
         "",
-        f"{requests:,} requests to {len(hosts):,} hosts, which had to keep {limits.delay_s:g} s "
-        f"and {limits.per_host} at a time: {verdict}",
+        f"{counted(requests, 'request')} to {counted(len(hosts), 'host')}, which had to keep "
+        f"{limits.delay_s:g} s and {limits.per_host} at a time: {verdict}",
     ]
     return "\n".join(lines if is_proof else [*lines, WEAK])
 

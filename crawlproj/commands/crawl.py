@@ -9,7 +9,7 @@ import sys
 from scrapy.commands import crawl
 from scrapy.exceptions import UsageError
 
-from crawlproj.commanding import check_start, speak_in_one_line
+from crawlproj.commanding import check_profile, check_start, speak_in_one_line
 from crawlproj.errors import ConfigError, CrawlError
 
 CHATTER = (
@@ -30,6 +30,7 @@ class Command(crawl.Command):
         super().add_options(parser)
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        check_profile()
         super().process_options(args, opts)
         if self.settings is not None and self.settings.get("LOG_LEVEL") != "DEBUG":
             for name in CHATTER:
@@ -38,6 +39,10 @@ class Command(crawl.Command):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None and self.crawler_process is not None
+        if "crawlproj" not in str(self.settings["SCHEDULER"]):
+            # Another project, of an environment that the package is installed in.
+            super().run(args, opts)
+            return
         spiders = self.crawler_process.spider_loader.list()
         try:
             check_start(self.settings, spiders, args, opts.spargs)

@@ -14,6 +14,7 @@ from crawlproj.commanding import FrontierCommand, show
 from crawlproj.errors import ConfigError
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.shard import Letter
+from crawlproj.wording import plural
 
 SHOWN = 20
 
@@ -39,7 +40,12 @@ class Command(FrontierCommand):
             "--export", metavar="FILE", help="write them to FILE: CSV, or JSON lines for *.jsonl"
         )
         parser.add_argument("--reason", metavar="R", help="only those of this reason")
-        parser.add_argument("--host", metavar="H", help="only those of this host")
+        parser.add_argument(
+            "--host",
+            metavar="H",
+            help="only those of this host: https://example.com, or example.com for both schemes; "
+            "with its port if that is not the usual one: example.com:8080",
+        )
 
     async def work(self, frontier: Frontier, rest: list[str], opts: argparse.Namespace) -> int:
         found: list[Letter] = []
@@ -94,7 +100,8 @@ def _as_text(crawl: str, found: Sequence[Letter]) -> str:
     lines.append("")
     for letter in found[:SHOWN]:
         row = letters.row(letter)
-        lines.append(f"  {row['reason']:<24}{row['attempts']:>3} tries  {row['url']}")
+        tries = f"{row['attempts']:>3} {plural(row['attempts'], 'try'):<5}"
+        lines.append(f"  {row['reason']:<24}{tries}  {row['url']}")
     if len(found) > SHOWN:
         lines.append(f"  … and {len(found) - SHOWN:,} more: --export FILE")
     return "\n".join(lines)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import secrets
+import signal
 import subprocess
 import sys
+from pathlib import Path
 
 from crawlproj import connection, purging
 from crawlproj.commanding import ProjectCommand
+from crawlproj.config import Config
 from crawlproj.demo import DemoError, DemoServer, WebSpec
 from crawlproj.errors import ConfigError
 from crawlproj.frontier.frontier import Frontier
@@ -37,9 +40,22 @@ class Command(ProjectCommand):
             asyncio.run(self._clear())
             with DemoServer(spec) as web:
                 print(f"A web of {opts.hosts} hosts is at {web.seeds[0]} while this runs.")
-                return _crawl(web.seeds[0], opts.workers)
+                return self._crawl(web.seeds[0], opts)
         except DemoError as error:
             raise ConfigError(str(error)) from None
+
+    def _crawl(self, seed: str, opts: argparse.Namespace) -> int:
+        assert self.settings is not None
+        own = [word for given in opts.set for word in ("-s", given)]
+        fleet = ["fleet", CRAWL, "-n", str(opts.workers), "-a", f"seeds={seed}", "-a", "scope=any"]
+        code = _call(*fleet, *own, "-s", f"CRAWL_RUN_ID={RUN}{secrets.token_hex(8)}")
+        if code:
+            folder = Path(Config.from_settings(self.settings).output) / CRAWL
+            print(
+                f"What was written until then is in {folder}; scrapy merge {CRAWL} puts it together"
+            )
+            return code
+        return _call("merge", CRAWL, *own)
 
     async def _clear(self) -> None:
         """A demo that was interrupted is forgotten, its web is gone; your own crawl is not."""
@@ -62,9 +78,10 @@ class Command(ProjectCommand):
             await client.aclose()
 
 
-def _crawl(seed: str, workers: int) -> int:
-    scrapy = [sys.executable, "-m", "scrapy"]
-    fleet = ["fleet", CRAWL, "-n", str(workers), "-a", f"seeds={seed}", "-a", "scope=any"]
-    run = ["-s", f"CRAWL_RUN_ID={RUN}{secrets.token_hex(8)}"]
-    code = subprocess.call([*scrapy, *fleet, *run])
-    return code or subprocess.call([*scrapy, "merge", CRAWL])
+def _call(*words: str) -> int:
+    """Run a scrapy command. Ctrl-C is for it to deal with: it gets the signal too."""
+    before = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        return subprocess.call([sys.executable, "-m", "scrapy", *words])
+    finally:
+        signal.signal(signal.SIGINT, before)

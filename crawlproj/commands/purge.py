@@ -10,6 +10,7 @@ from crawlproj import purging, status
 from crawlproj.commanding import FrontierCommand, show
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.refusals import CrawlDamaged
+from crawlproj.wording import counted, plural
 
 
 class Command(FrontierCommand):
@@ -27,17 +28,17 @@ class Command(FrontierCommand):
             if not opts.yes:
                 raise
             return await self._purge_unread(frontier, opts)
+        known = counted(now["discovered"], "URL")
         if not opts.yes:
-            raise UsageError(
-                f"this deletes what is known of {now['discovered']:,} URLs; add --yes to do it"
-            )
+            raise UsageError(f"this deletes what is known of {known}; add --yes to do it")
         alive = sum(worker["alive"] for worker in now["workers"])
         if alive and now["state"] not in ("finished", "stopped"):
-            text = f"{alive} worker(s) are at it; scrapy stop {frontier.crawl} first"
+            at_it = f"{counted(alive, 'worker')} {plural(alive, 'is')} at it"
+            text = f"{at_it}; scrapy stop {frontier.crawl} first"
             show(opts, {"purged": False}, f"{frontier.crawl}: {text}")
             return 1
         await purging.purge(frontier)
-        show(opts, {"purged": True}, f"{frontier.crawl}: forgotten ({now['discovered']:,} URLs)")
+        show(opts, {"purged": True}, f"{frontier.crawl}: forgotten ({known})")
         return 0
 
     async def _purge_unread(self, frontier: Frontier, opts: argparse.Namespace) -> int:

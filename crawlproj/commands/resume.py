@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from crawlproj import status
 from crawlproj.commanding import FrontierCommand, show
 from crawlproj.frontier.frontier import Frontier
 
@@ -16,8 +17,11 @@ class Command(FrontierCommand):
         if await frontier.attach():
             state = await frontier.control("running", ["paused", "running"])
         running = state == "running"
+        workers = sum(worker["alive"] for worker in (await status.read(frontier))["workers"])
         text = "running" if running else f"cannot be resumed: it is {state}"
-        if state == "stopped":
+        if running and not workers:
+            text = "no longer paused, and no worker is running"
+        if state == "stopped" or (running and not workers):
             text += f"; start workers with scrapy crawl {frontier.crawl}"
-        show(opts, {"state": state}, f"{frontier.crawl}: {text}")
+        show(opts, {"state": state, "workers": workers}, f"{frontier.crawl}: {text}")
         return 0 if running else 1

@@ -19,6 +19,7 @@ from crawlproj.urls import normalise
 class Command(FrontierCommand):
     arguments = "URL… | -f FILE | -"
     most_arguments = None
+    may_begin = True
     summary = "Add seeds to a crawl, before or while it runs"
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:

@@ -11,6 +11,7 @@ from crawlproj import status
 from crawlproj.commanding import FrontierCommand, show
 from crawlproj.commands.patterns import as_line
 from crawlproj.frontier.frontier import Frontier
+from crawlproj.wording import counted
 
 REFRESH_S = 1.0
 SHOWN_PATTERNS = 5
@@ -32,7 +33,7 @@ class Command(FrontierCommand):
             now |= await status.notable_hosts(frontier)
             show(opts, now, as_text(now))
             if not opts.watch or now["state"] in ("finished", "stopped"):
-                return 0
+                return 0 if now["epoch"] else 1
             await asyncio.sleep(REFRESH_S)
 
 
@@ -40,8 +41,7 @@ def as_text(now: dict[str, Any]) -> str:
     """The status for a terminal."""
     if now["epoch"] is None:
         return (
-            f"{now['crawl']}: nothing here yet\n"
-            f"start it with: scrapy crawl {now['crawl']} -a seeds=https://example.com"
+            f"{now['crawl']}: not begun yet, seeds wait; start it with scrapy crawl {now['crawl']}"
         )
     lines = [
         f"{now['crawl']}: {now['state']}  (epoch {now['epoch']}, since {now['started_at']})",
@@ -71,14 +71,15 @@ def _patterns(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _host(host: dict[str, Any]) -> str:
-    text = f"{host['host']}  {host['pages']:,} pages"
+    text = f"{host['host']}  {counted(host['pages'], 'page')}"
     if host["failures"]:
-        text += f", failed {host['failures']} times in a row"
+        text += f", failed {counted(host['failures'], 'time')} in a row"
     return f"{text}, left alone for now" if host["held"] else text
 
 
 def _worker(worker: dict[str, Any]) -> str:
-    text = f"{worker['name']}  {worker.get('pages', 0):,} pages, {worker['leased']} leased"
+    pages = counted(worker.get("pages", 0), "page")
+    text = f"{worker['name']}  {pages}, {worker['leased']} leased"
     return text if worker["alive"] else f"{text}, silent: its URLs will be queued again"
 
 

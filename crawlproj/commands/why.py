@@ -17,10 +17,12 @@ class Command(FrontierCommand):
     most_arguments = 2
     summary = "Say what became of a URL: queued, delayed, leased, done, dead, filtered, never seen"
 
-    async def work(self, frontier: Frontier, rest: list[str], opts: argparse.Namespace) -> int:
-        assert self.settings is not None
+    def check(self, rest: list[str]) -> None:
         if not rest:
             raise self.wrong_use("give a URL")
+
+    async def work(self, frontier: Frontier, rest: list[str], opts: argparse.Namespace) -> int:
+        assert self.settings is not None
         config = Config.from_settings(self.settings)
         dropped = param_pattern(config.drop_params)
         folder = Path(config.output) / frontier.crawl

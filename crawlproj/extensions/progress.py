@@ -20,6 +20,7 @@ from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.refusals import CrawlWiped
 from crawlproj.items import StatsItem, utc_timestamp
 from crawlproj.scheduler import Scheduler
+from crawlproj.wording import counted
 
 if TYPE_CHECKING:
     from typing import Self
@@ -88,16 +89,15 @@ class Progress:
         row = self._row(scheduler.frontier.worker, now)
         await EngineWatch(self._crawler).process_item(row)
         logger.info(
-            "%d pages here (%.1f/s) | crawl: %d done, %d queued, %d leased, %d dead, %d hosts, "
-            "%d worker(s)",
-            self._before[0],
+            "%s here (%.1f/s) | crawl: %d done, %d queued, %d leased, %d dead, %s, %s",
+            counted(self._before[0], "page"),
             row.pages_per_s,
             now["done"],
             now["queued"] + now["delayed"],
             now["leased"],
             now["dead"],
-            now["hosts"],
-            len(now["workers"]),
+            counted(now["hosts"], "host"),
+            counted(len(now["workers"]), "worker"),
         )
 
     def _row(self, worker: str, now: dict[str, Any]) -> StatsItem:
@@ -125,7 +125,9 @@ class Progress:
     async def _write_summary(self, scheduler: Scheduler) -> None:
         client = await connection.connect(*scheduler.address)
         try:
-            now = await status.read(Frontier(client, scheduler.spider.name, ""))
+            frontier = Frontier(client, scheduler.spider.name, scheduler.frontier.worker)
+            now = await status.read(frontier)
+            is_last = await status.is_last_word(frontier, now)
         finally:
             await client.aclose()
         if now["epoch"] is None:
@@ -134,4 +136,5 @@ class Progress:
             logger.error("The ledger does not balance: %d", now["balance"])
         written = status.sum_up(now)
         summary.write(self._folder, written)
-        logger.info("Summary in %s\n%s", self._folder, summary.to_text(written))
+        text = f"\n{summary.to_text(written)}" if is_last else f" ({summary.in_short(written)})"
+        logger.info("Summary in %s%s", self._folder, text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from crawlproj import keys
 from crawlproj.demo import DemoServer, WebSpec
 from tests.servers.fleet import PROJECT, Fleet, fleet
 from tests.servers.redis import PATIENCE, RedisServer, wait_for
@@ -118,7 +120,7 @@ def test_scrapy_lists_every_command(ships: Fleet) -> None:
         (["status", "site", "-s", "CRAWL_DEPHT=1"], ["did you mean CRAWL_DEPTH?"]),
         (["seed", "site"], ["at least one URL"]),
         (["seed", "site", "-f", "/none"], ["/none", "cannot be read"]),
-        (["purge", "site"], ["add --yes"]),
+        (["audit", "/none.log"], ["/none.log", "cannot be read", "give the demo web's log"]),
         (["merge"], ["give the crawl's name"]),
         (["why", "site"], ["give a URL"]),
         (["dead", "site", "--retry", "--forget"], ["not allowed with"]),
@@ -153,10 +155,39 @@ def test_a_wrong_password_and_an_evicting_redis_are_named(tmp_path: Path) -> Non
 # How the crawl stands, and telling it what to do
 
 
-def test_status_of_nothing_says_how_to_begin(ships: Fleet) -> None:
+ABOUT_A_CRAWL = [
+    ["status"],
+    ["pause"],
+    ["resume"],
+    ["stop"],
+    ["purge", "--yes"],
+    ["why", "http://a.test/"],
+    ["dead"],
+]
+
+
+@pytest.mark.parametrize("words", ABOUT_A_CRAWL, ids=" ".join)
+def test_a_crawl_that_redis_does_not_know_is_answered_in_one_line(
+    ships: Fleet, redis_server: RedisServer, words: list[str]
+) -> None:
+    name, *rest = words
+    begin = "scrapy crawl site -a seeds=https://example.com"
+    assert_one_line(ships.command(name, "sight", *rest), 1, "sight: no such crawl", begin)
+    for crawl in ("site", "shop"):
+        redis_server.cli("hset", keys.meta(crawl, 0), "epoch", "1")
+    known = "sight: no such crawl in this Redis; there are shop, site"
+    assert_one_line(ships.command(name, "sight", *rest), 1, known)
+
+
+def test_status_of_a_crawl_whose_seeds_wait_says_so(
+    ships: Fleet, redis_server: RedisServer
+) -> None:
+    redis_server.cli("lpush", "site:start_urls", "http://a.test/")
     shown = ships.command("status", "site")
-    assert shown.returncode == 0
-    assert "nothing here yet" in shown.stdout and "scrapy crawl site -a seeds=" in shown.stdout
+    assert (shown.returncode, "seeds wait" in shown.stdout, shown.stderr) == (1, True, "")
+
+
+def test_status_of_nothing_is_empty_for_scripts(ships: Fleet) -> None:
     now = said(ships.command("status", "site", "--json"))
     assert now.keys() >= STATUS_FIELDS
     assert (now["state"], now["discovered"], now["balance"]) == ("empty", 0, 0)
@@ -209,7 +240,7 @@ def test_pause_resume_and_stop_reach_a_running_worker(running: Fleet) -> None:
 @pytest.mark.parametrize("name", ["pause", "resume", "stop"])
 def test_nothing_can_be_told_to_a_crawl_that_is_not_there(ships: Fleet, name: str) -> None:
     told = ships.command(name, "site", "--json")
-    assert (told.returncode, said(told)) == (1, {"state": "empty"})
+    assert (told.returncode, said(told)["state"]) == (1, "empty")
 
 
 def test_nothing_can_be_told_to_a_crawl_that_has_finished(finished: Fleet) -> None:
@@ -219,11 +250,22 @@ def test_nothing_can_be_told_to_a_crawl_that_has_finished(finished: Fleet) -> No
         assert "finished" in told.stdout and told.stderr == ""
 
 
+def test_resuming_without_a_worker_says_that_none_is_running(running: Fleet) -> None:
+    running.command("pause", "site")
+    running.workers[0].signal(signal.SIGTERM)
+    running.wait(60)
+    resumed = running.command("resume", "site")
+    assert (resumed.returncode, resumed.stderr) == (0, "")
+    assert "no worker is running; start workers with scrapy crawl site" in resumed.stdout
+
+
 def test_purge_waits_until_no_worker_runs_and_then_leaves_nothing(
     running: Fleet, redis_server: RedisServer
 ) -> None:
+    assert_one_line(running.command("purge", "site"), 2, "add --yes")
     refused = running.command("purge", "site", "--yes")
-    assert (refused.returncode, "scrapy stop site first" in refused.stdout) == (1, True)
+    assert refused.returncode == 1
+    assert "1 worker is at it; scrapy stop site first" in refused.stdout
     redis_server.cli("lpush", "site:start_urls", "nonsense")
     running.workers[0].wait_for_log("Seed refused")
     redis_server.cli("set", "mine", "kept")
@@ -283,8 +325,38 @@ def test_a_fleet_crawls_to_the_end_and_shows_the_summary(ships: Fleet, web: Demo
     assert (sailed.returncode, sailed.stderr) == (0, "")
     assert sailed.stdout.count("worker-") == 2
     assert "Crawl site is finished" in sailed.stdout
+    logs = [log.read_text() for log in (ships.output / "site").glob("worker-*.log")]
+    assert sum("Crawl site is finished" in log for log in logs) == 1
+    assert sum("(finished: " in log for log in logs) == 1
     expected = web.web.expected(web.seeds[:1])
     assert sorted(ships.urls()) == sorted(expected.pages | expected.redirects | expected.non_html)
+
+
+def test_a_demo_that_is_interrupted_ends_its_workers_and_says_where_its_files_are(
+    ships: Fleet,
+) -> None:
+    words = ["demo", "--hosts", "3", "--pages", "200", "-s", f"CRAWL_OUTPUT={ships.output}"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "scrapy", *words],
+        env=ships.env,
+        cwd=PROJECT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        wait_for(lambda: ships.status()["done"] > 2, "some pages", 60)
+        # As a terminal does: to everyone in the foreground.
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=60 * PATIENCE)
+    finally:
+        process.kill()
+        process.wait()
+    assert (process.returncode, "Traceback" in err) == (0, False), err
+    assert f"Merged into {ships.output / 'site'}" in out
+    now = ships.status()
+    assert (now["state"], now["workers"], now["leased"]) == ("stopped", [], 0)
 
 
 def test_ctrl_c_lets_a_fleet_return_what_it_holds(ships: Fleet, large_web: DemoServer) -> None:

@@ -60,7 +60,7 @@ def test_a_worker_without_seeds_waits_for_redis_cli(
     assert rows.keys() == {origin.url("/plain"), origin.url("/json")}
     assert rows[origin.url("/json")]["priority"] == "7"
     assert redis.llen(SEEDS) == 0
-    assert "Took in 2 seed(s)" in worker.log
+    assert "Took in 2 seeds" in worker.log
 
 
 def test_a_host_pushed_during_the_crawl_is_crawled_as_the_first_is(

@@ -217,8 +217,8 @@ def test_the_report_reads_well(tmp_path: Path) -> None:
     )
     text = merging.merge(tmp_path, tmp_path).to_text()
     assert text.splitlines()[1:4] == [
-        "  pages.csv               1 rows of 1 parts",
-        "                   left out 1 duplicates, 1 torn",
+        "  pages.csv               1 row of 1 part",
+        "                   left out 1 duplicate, 1 torn",
         "      pages-w1-0001.csv, line 4: torn",
     ]
 
