@@ -248,6 +248,7 @@ def test_nothing_can_be_told_to_a_crawl_that_has_finished(finished: Fleet) -> No
         told = finished.command(name, "site")
         assert told.returncode == 1
         assert "finished" in told.stdout and told.stderr == ""
+    assert_one_line(finished.command("purge", "site"), 2, "add --yes")
 
 
 def test_resuming_without_a_worker_says_that_none_is_running(running: Fleet) -> None:
@@ -262,7 +263,6 @@ def test_resuming_without_a_worker_says_that_none_is_running(running: Fleet) -> 
 def test_purge_waits_until_no_worker_runs_and_then_leaves_nothing(
     running: Fleet, redis_server: RedisServer
 ) -> None:
-    assert_one_line(running.command("purge", "site"), 2, "add --yes")
     refused = running.command("purge", "site", "--yes")
     assert refused.returncode == 1
     assert "1 worker is at it; scrapy stop site first" in refused.stdout

@@ -39,7 +39,7 @@ def fuzzed(*made_of: SearchStrategy[Any], examples: int) -> Callable[[Property],
 
     def decorate(test: Property) -> Property:
         tried = settings(
-            max_examples=2000 if MINUTES else examples,
+            max_examples=examples,
             derandomize=not MINUTES,
             database=None if not MINUTES else settings.default.database,
             deadline=None,
