@@ -150,13 +150,20 @@ def _rounded(value: Any) -> Any:
     return round(value) if size >= 100 else round(value, 1 if size >= 10 else 2 if size >= 1 else 4)
 
 
-def publish(name: str, about: Row, rows: Sequence[Row]) -> None:
+def publish(
+    name: str, about: Mapping[str, Any], options: Mapping[str, Any], rows: Sequence[Row]
+) -> None:
     """Print the table and write it, with the machine and the command, to results/NAME.json."""
     shown = [rounded(row) for row in rows]
     print_table(shown)
     print("; ".join(f"{key}: {value}" for key, value in rounded(about).items()))
-    command = " ".join(["python -m", f"benchmarks.{name}", *sys.argv[1:]])
-    result = {"benchmark": name, "command": command, "machine": rounded(about), "rows": shown}
+    result = {
+        "benchmark": name,
+        "command": " ".join(["python -m", f"benchmarks.{name}", *sys.argv[1:]]),
+        "machine": rounded(about),
+        "options": rounded(options),
+        "rows": shown,
+    }
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"
     path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Workers of ours for a fixed time on a demo web, as `polite` and `scaling` need them.
+"""Workers of ours on a demo web, as `polite`, `scaling`, `memory` and `soak` need them.
 
 All workers are up and idle before the first seed arrives, so that none has a head start; what the
 origin logged within the time that all of them worked is what counts.
@@ -17,17 +17,18 @@ from typing import Any
 
 import redis
 
-from benchmarks.common import redis_calls, redis_cpu_s
+from benchmarks.common import Row, cores, empty, pin, redis_calls, redis_cpu_s
 from benchmarks.meter import Metered
 from crawlproj import keys
-from crawlproj.demo import DemoServer
+from crawlproj.demo import DemoServer, WebSpec
 from crawlproj.demo.log import Logged
 from crawlproj.demo.protocol import now_s
 from tests.servers.redis import RedisServer, wait_for
 
 CRAWL = "site"
 WARM_UP_S = 2.0
-START_S = 60.0
+START_S = 300.0
+"""For the last of many workers to be up, where they share one core."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,24 @@ class Stretch:
     redis_calls: int
     max_rss_mb: float
 
+    @property
+    def pages_per_s(self) -> float:
+        return len(self.pages) / self.seconds
 
-def run_workers(
-    demo: DemoServer,
+    def costs(self) -> Row:
+        """What a page cost, as the tables show it."""
+        count = len(self.pages)
+        return {
+            "cores_busy": self.cpu_s / self.seconds,
+            "cpu_ms_per_page": 1000 * self.cpu_s / count,
+            "redis_cpu_ms_per_page": 1000 * self.redis_cpu_s / count,
+            "redis_calls_per_page": self.redis_calls / count,
+            "max_rss_mb": self.max_rss_mb,
+        }
+
+
+def crawl_for_a_while(
+    spec: WebSpec,
     server: RedisServer,
     client: redis.Redis,
     *,
@@ -51,22 +67,39 @@ def run_workers(
     seconds: float,
     profile: str,
     settings: Mapping[str, Any],
-) -> Stretch:
-    """Let the workers crawl the demo web from all its seeds; a stretch of it, warm-up left out."""
-    client.flushall()
+) -> tuple[Stretch, list[Logged]]:
+    """Let the workers crawl the web from all its seeds; a stretch of it, warm-up left out, and
+    all that the origin answered."""
+    empty(client)
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
-        env = {"REDIS_URL": server.url, "SCRAPY_PROJECT": profile}
-        command = _command({**settings, "CRAWL_OUTPUT": folder})
-        crew = [
-            stack.enter_context(Metered(command, folder / f"log-{number}", env))
-            for number in range(workers)
-        ]
-        registered = keys.workers(CRAWL, 0)
-        wait_for(lambda: client.zcard(registered) == workers, "all workers are there", START_S)
+        demo = stack.enter_context(DemoServer(spec))
+        pin(demo.pid, cores()[0])
+        crew = man(*(stack, server, client, workers, profile), "-a", "stay=true", **settings)
         client.lpush(keys.start_urls(CRAWL), *demo.seeds)
         time.sleep(WARM_UP_S)
-        return _stretch(demo, client, crew, seconds)
+        return _stretch(demo, client, crew, seconds), demo.requests()
+
+
+def man(
+    stack: ExitStack,
+    server: RedisServer,
+    client: redis.Redis,
+    workers: int,
+    profile: str,
+    *arguments: str,
+    **settings: Any,
+) -> list[Metered]:
+    """Workers that are up and wait for seeds; they are gone when the stack is left."""
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
+    env = {"REDIS_URL": server.url, "SCRAPY_PROJECT": profile}
+    command = worker_command(*arguments, **settings, CRAWL_OUTPUT=folder, CRAWL_RUN_ID="bench")
+    crew = [
+        stack.enter_context(Metered(command, folder / f"log-{number}", env))
+        for number in range(workers)
+    ]
+    registered = keys.workers(CRAWL, 0)
+    wait_for(lambda: client.zcard(registered) == workers, "all workers are there", START_S)
+    return crew
 
 
 def _stretch(
@@ -91,6 +124,7 @@ def _stretch(
     )
 
 
-def _command(settings: Mapping[str, Any]) -> list[str]:
+def worker_command(*arguments: str, **settings: Any) -> list[str]:
+    """One worker, with these arguments and settings."""
     options = [word for pair in settings.items() for word in ("-s", "{}={}".format(*pair))]
-    return [sys.executable, "-m", "scrapy", "crawl", CRAWL, "-a", "stay=true", *options]
+    return [sys.executable, "-m", "scrapy", "crawl", CRAWL, *arguments, *options]

@@ -11,39 +11,35 @@ import argparse
 import asyncio
 import time
 from collections.abc import Iterator, Sequence
-from itertools import product
+from functools import partial
 
 import redis
 from scrapy import Request, Spider
 from scrapy_redis.dupefilter import RFPDupeFilter
 from scrapy_redis.queue import PriorityQueue
 
-from benchmarks.common import (
-    Row,
-    cores,
-    empty,
-    machine,
-    medians,
-    memory_bytes,
-    numbers,
-    pin,
-    publish,
-    redis_cpu_s,
-    redis_server,
-    say,
-)
+from benchmarks import rounds
+from benchmarks.common import Row, empty, memory_bytes, numbers, redis_calls, redis_cpu_s
 from crawlproj import connection
 from crawlproj.delivery import PUSH_AT_ONCE
 from crawlproj.frontier.frontier import Frontier, Limits
 from crawlproj.frontier.shard import Kind, Push, Settlement
 from crawlproj.records import encode_link
 from crawlproj.urls import Url
+from tests.servers.redis import RedisServer
 
 LEASED_AT_ONCE = 64
 SAMPLE = 10_000
 """URLs that the rate of pushing is taken from, the last of the filling."""
-TAKEN = 5_000
+TAKEN = 10_000
 """URLs that each crew leases and settles."""
+FILLERS = 2
+"""So that one packs what it pushes while Redis works on what the other has sent."""
+MOST_FILLED_TWICE = 100_000
+"""Bytes with a referer do not depend on the length of the queue; filling takes long."""
+HOSTS = (10, 1000, 100_000, 1_000_000)
+USUAL_HOSTS = 1000
+MOST_URLS_EVERYWHERE = 1_000_000
 REFERER = "http://host-0000001.example/catalogue/item-00000000001.html"
 LEVEL = 50
 THEIRS = "scrapy-redis"
@@ -61,11 +57,18 @@ def pushes(urls: Iterator[Url], referer: str) -> Iterator[Push]:
         yield Push(Kind.LINK, url.host, LEVEL, encode_link(url.path, 3, referer), str(url))
 
 
-async def fill(frontier: Frontier, first: int, count: int, hosts: int, referer: str) -> float:
-    """Push so many new URLs; returns the seconds it took."""
+async def fill(
+    frontiers: Sequence[Frontier], first: int, count: int, hosts: int, referer: str
+) -> float:
+    """Push so many new URLs, each of them by one of these; returns the seconds it took."""
+    waiting = batches(pushes(addresses(first, count, hosts), referer), PUSH_AT_ONCE)
+
+    async def push_some(frontier: Frontier) -> None:
+        for batch in waiting:
+            await frontier.push(batch)
+
     began_s = time.perf_counter()
-    for batch in batches(pushes(addresses(first, count, hosts), referer), PUSH_AT_ONCE):
-        await frontier.push(batch)
+    await asyncio.gather(*map(push_some, frontiers))
     return time.perf_counter() - began_s
 
 
@@ -89,20 +92,22 @@ async def joined(url: str, limits: Limits, name: str) -> Frontier:
     return frontier
 
 
-async def measure(
+async def measure_ours(
     url: str, client: redis.Redis, urls: int, hosts: int, crews: Sequence[int]
 ) -> list[Row]:
-    """Fill the frontier with referers and without, then take from it, a row for each crew."""
+    """Fill the frontier, with referers too while that is quick, then take from it: a row a crew."""
     each = max(1, 4 * LEASED_AT_ONCE * max(crews) // hosts)
     limits = Limits(per_host=each, seen_capacity=urls)
-    filled: Row = {"queued": urls, "hosts": hosts}
-    for name, referer in (("bytes_with_referer", REFERER), ("bytes", "")):
+    filled: Row = {"queued": urls, "hosts": hosts, "bytes_with_referer": None}
+    kinds = [("bytes_with_referer", REFERER), ("bytes", "")]
+    for name, referer in kinds if urls <= MOST_FILLED_TWICE else kinds[1:]:
         empty(client)
         empty_bytes = memory_bytes(client)
-        frontier = await joined(url, limits, "filler")
-        filled |= await push_rate(frontier, client, urls, hosts, referer)
+        fillers = [await joined(url, limits, f"filler-{number}") for number in range(FILLERS)]
+        filled |= await push_rate(fillers, client, urls, hosts, referer)
         filled[name] = (memory_bytes(client) - empty_bytes) / urls
-        await frontier.client.aclose()
+        for filler in fillers:
+            await filler.client.aclose()
     rows = []
     for crew in crews:
         workers = [await joined(url, limits, f"worker-{number}") for number in range(crew)]
@@ -111,12 +116,12 @@ async def measure(
 
 
 async def push_rate(
-    frontier: Frontier, client: redis.Redis, urls: int, hosts: int, referer: str
+    frontiers: Sequence[Frontier], client: redis.Redis, urls: int, hosts: int, referer: str
 ) -> Row:
-    """Fill the frontier; the rate at which the last of it went in."""
-    await fill(frontier, 0, urls - SAMPLE, hosts, referer)
+    """Fill the frontier; the rate at which one client put in the last of it."""
+    await fill(frontiers, 0, urls - SAMPLE, hosts, referer)
     cpu_s = redis_cpu_s(client)
-    took_s = await fill(frontier, urls - SAMPLE, SAMPLE, hosts, referer)
+    took_s = await fill(frontiers[:1], urls - SAMPLE, SAMPLE, hosts, referer)
     return {
         "pushes_per_s": SAMPLE / took_s,
         "redis_us_per_push": 1e6 * (redis_cpu_s(client) - cpu_s) / SAMPLE,
@@ -124,17 +129,21 @@ async def push_rate(
 
 
 async def take(client: redis.Redis, frontiers: Sequence[Frontier]) -> Row:
-    """The rate at which they lease and settle together."""
+    """The rate at which they lease and settle together, and at which Redis would be full."""
     each = TAKEN // len(frontiers)
     count = each * len(frontiers)
-    cpu_s, began_s = redis_cpu_s(client), time.perf_counter()
+    calls, cpu_s, began_s = redis_calls(client), redis_cpu_s(client), time.perf_counter()
     await asyncio.gather(*(drain(one, each) for one in frontiers))
     took_s = time.perf_counter() - began_s
+    redis_s, calls = redis_cpu_s(client) - cpu_s, redis_calls(client) - calls
     for frontier in frontiers:
         await frontier.client.aclose()
     return {
         "leases_per_s": count / took_s,
-        "redis_us_per_lease": 1e6 * (redis_cpu_s(client) - cpu_s) / count,
+        "redis_us_per_lease": 1e6 * redis_s / count,
+        "redis_busy": redis_s / took_s,
+        "full_at_leases_per_s": count / redis_s,
+        "full_at_calls_per_s": calls / redis_s,
     }
 
 
@@ -187,20 +196,25 @@ def with_ratios(rows: Sequence[Row]) -> list[Row]:
     return [{name: value for name, value in row.items() if name != "asked"} for row in rows]
 
 
-def main() -> None:
-    options = _parser().parse_args()
-    rounds: list[Row] = []
-    with redis_server() as (server, client):
-        about = machine(client)
-        pin(0, cores()[1])
-        for number in range(options.rounds):
-            for urls, hosts in product(options.urls, options.hosts):
-                say(f"round {number + 1} of {options.rounds}: {urls:,} URLs over {hosts:,} hosts")
-                found = asyncio.run(measure(server.url, client, urls, hosts, options.workers))
-                found.append(measure_theirs(client, options.peer_urls, hosts))
-                rounds += [{"asked": urls, **row} for row in found]
-    rows = with_ratios(medians(rounds, "asked", "hosts", "workers"))
-    publish("frontier", {**about, "rounds": options.rounds}, rows)
+def measure(
+    options: argparse.Namespace, server: RedisServer, client: redis.Redis, case: tuple[int, int]
+) -> Iterator[Row]:
+    urls, hosts = case
+    for row in asyncio.run(measure_ours(server.url, client, urls, hosts, options.workers)):
+        yield {"asked": urls, **row}
+    yield {"asked": urls, **measure_theirs(client, options.peer_urls, hosts)}
+
+
+def cases(options: argparse.Namespace) -> list[tuple[int, int]]:
+    """A queue of each length over each number of hosts that it can fill; the longest, which takes
+    minutes to fill, over one number of hosts alone unless hosts are named."""
+    usual = [
+        (urls, hosts)
+        for urls in options.urls
+        for hosts in options.hosts or ([USUAL_HOSTS] if urls > MOST_URLS_EVERYWHERE else HOSTS)
+        if hosts <= urls
+    ]
+    return list(dict.fromkeys(usual))
 
 
 def _urls(text: str) -> list[int]:
@@ -210,15 +224,24 @@ def _urls(text: str) -> list[int]:
     return sizes
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.frontier", description=__doc__)
+def main() -> None:
+    parser = rounds.parser("frontier", __doc__)
     add = parser.add_argument
-    add("--urls", type=_urls, default=[100_000, 1_000_000], help="queued [1e5,1e6]")
-    add("--hosts", type=numbers, default=[10, 1000, 100_000], help="[10,1000,1e5]")
-    add("--workers", type=numbers, default=[1, 8], help="simulated in one process [1,8]")
+    sizes = [100_000, 1_000_000, 10_000_000]
+    add("--urls", type=_urls, default=sizes, help="queued, up to 5e7 [1e5,1e6,1e7]")
+    add("--hosts", type=numbers, default=[], help="[10,1000,1e5,1e6; 1000 from 1e7 URLs on]")
+    add("--workers", type=numbers, default=[1, 10, 100], help="simulated in a process [1,10,100]")
     add("--peer-urls", type=int, default=5000, help="through scrapy-redis, each time [5000]")
-    add("--rounds", type=int, default=1, help="[1]")
-    return parser
+    options = parser.parse_args()
+    rounds.run(
+        "frontier",
+        options,
+        cases(options),
+        partial(measure, options),
+        by=["asked", "hosts", "workers"],
+        finish=with_ratios,
+        on_crawlers_core=True,
+    )
 
 
 if __name__ == "__main__":

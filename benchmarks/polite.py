@@ -10,31 +10,22 @@ from __future__ import annotations
 
 import argparse
 from collections import defaultdict
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from functools import partial
 
 import redis
 
-from benchmarks.common import (
-    Row,
-    cores,
-    machine,
-    medians,
-    numbers,
-    pin,
-    publish,
-    redis_server,
-    say,
-)
-from benchmarks.fleet import WARM_UP_S, run_workers
-from crawlproj.demo import DemoServer, WebSpec
+from benchmarks import rounds
+from benchmarks.common import Row, numbers
+from benchmarks.fleet import WARM_UP_S, crawl_for_a_while
+from crawlproj.demo import WebSpec
 from crawlproj.demo.log import Logged, smallest_gap_s
 from tests.servers.redis import RedisServer
 
 
-def web(hosts: int, pause_s: float, seconds: float, latency_s: float) -> WebSpec:
+def web(hosts: int, options: argparse.Namespace) -> WebSpec:
     """Small pages, and more of them on each host than can be asked for in the time."""
-    each = int((seconds + WARM_UP_S) / pause_s) + 10
+    each = int((options.seconds + WARM_UP_S) / options.pause) + 10
     return WebSpec(
         hosts=hosts,
         pages=hosts * each,
@@ -42,39 +33,30 @@ def web(hosts: int, pause_s: float, seconds: float, latency_s: float) -> WebSpec
         nav_links=1,
         content_links=each,
         page_bytes=2_000,
-        latency_s=latency_s,
+        latency_s=options.latency,
     ).smooth()
 
 
 def measure(
-    server: RedisServer, client: redis.Redis, hosts: int, options: argparse.Namespace
-) -> Row:
-    spec = web(hosts, options.pause, options.seconds, options.latency)
-    settings = {"POLITENESS_DELAY": options.pause, "CONCURRENT_REQUESTS": options.concurrency}
-    with DemoServer(spec) as demo:
-        pin(demo.pid, cores()[0])
-        ran = run_workers(
-            demo,
-            server,
-            client,
-            workers=options.workers,
-            seconds=options.seconds,
-            profile="default",
-            settings=settings,
-        )
-        gap_s = min(smallest_gap_s(demo.requests()).values())
-    pages, turn_s = len(ran.pages), options.pause + usual_s(ran.pages)
-    return {
+    options: argparse.Namespace, server: RedisServer, client: redis.Redis, hosts: int
+) -> Iterator[Row]:
+    ran, everything = crawl_for_a_while(
+        web(hosts, options),
+        server,
+        client,
+        workers=options.workers,
+        seconds=options.seconds,
+        profile="default",
+        settings={"POLITENESS_DELAY": options.pause, "CONCURRENT_REQUESTS": options.concurrency},
+    )
+    turn_s = options.pause + usual_s(ran.pages)
+    yield {
         "hosts": hosts,
-        "pages_per_s": pages / ran.seconds,
+        "pages_per_s": ran.pages_per_s,
         "possible_per_s": hosts / turn_s,
         "share": turn_s / mean_turn_s(ran.pages, hosts, ran.seconds),
-        "smallest_gap_s": gap_s,
-        "core_busy": ran.cpu_s / ran.seconds,
-        "redis_calls_per_page": ran.redis_calls / pages,
-        "cpu_ms_per_page": 1000 * ran.cpu_s / pages,
-        "redis_cpu_ms_per_page": 1000 * ran.redis_cpu_s / pages,
-        "max_rss_mb": ran.max_rss_mb,
+        "smallest_gap_s": min(smallest_gap_s(everything).values()),
+        **ran.costs(),
     }
 
 
@@ -96,29 +78,16 @@ def mean_turn_s(pages: Sequence[Logged], hosts: int, seconds: float) -> float:
 
 
 def main() -> None:
-    options = _parser().parse_args()
-    rounds: list[Row] = []
-    with ExitStack() as stack:
-        server, client = stack.enter_context(redis_server())
-        about = machine(client)
-        pin(0, cores()[0])
-        for number in range(options.rounds):
-            for hosts in options.hosts:
-                say(f"round {number + 1} of {options.rounds}: {hosts:,} hosts")
-                rounds.append(measure(server, client, hosts, options))
-    publish("polite", {**about, **vars(options)}, medians(rounds, "hosts"))
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.polite", description=__doc__)
-    parser.add_argument("--hosts", type=numbers, default=[10, 100, 1000], help="[10,100,1000]")
-    parser.add_argument("--pause", type=float, default=1.0, help="seconds [1]")
-    parser.add_argument("--latency", type=float, default=0.005, help="of the origin, seconds")
-    parser.add_argument("--seconds", type=float, default=12.0, help="measured [12]")
-    parser.add_argument("--concurrency", type=int, default=64, help="requests at a time [64]")
-    parser.add_argument("--workers", type=int, default=1, help="[1]")
-    parser.add_argument("--rounds", type=int, default=1, help="[1]")
-    return parser
+    parser = rounds.parser("polite", __doc__)
+    add = parser.add_argument
+    add("--hosts", type=numbers, default=[10, 100, 500], help="up to 1e4 [10,100,500]")
+    add("--pause", type=float, default=1.0, help="seconds [1]")
+    add("--latency", type=float, default=0.005, help="of the origin, seconds [0.005]")
+    add("--seconds", type=float, default=12.0, help="measured [12]")
+    add("--concurrency", type=int, default=64, help="requests of a worker at a time [64]")
+    add("--workers", type=int, default=1, help="10,000 hosts want many cores [1]")
+    options = parser.parse_args()
+    rounds.run("polite", options, options.hosts, partial(measure, options), by=["hosts"])
 
 
 if __name__ == "__main__":

@@ -1,116 +1,161 @@
-"""1 … 8 workers on an origin that takes 100 ms for every page, over many hosts.
+"""Workers add up: the tables of the crawlers that this project unites, on one origin.
 
-Each worker has few connections, so that it waits most of the time, as it would for real servers:
-workers then add up until the cores are full, unless the shared frontier keeps them apart. Workers
-share the crawlers' cores; how busy those were stands beside each row.
+`workers`: 1 … 20 workers with few connections each, on an origin that takes 100 ms for every page
+over many hosts, so that they wait most of the time, as they would for real servers. They add up
+until the cores are full, unless the shared frontier keeps them apart. `modes`: one web to depth 1,
+2 and 3, by one worker with one connection (sequential), one with many (parallel) and a fleet
+(distributed), from the first request to the last. `cores`: workers that never wait, on an origin
+without latency: what a page costs must not grow with their number.
+
+Workers share the crawlers' cores; how busy those were stands beside each row.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from itertools import product
+from functools import partial
+from typing import NamedTuple
 
 import redis
 
-from benchmarks.common import (
-    Row,
-    cores,
-    machine,
-    medians,
-    numbers,
-    pin,
-    publish,
-    redis_server,
-    say,
-)
-from benchmarks.fleet import WARM_UP_S, run_workers
+from benchmarks import rounds
+from benchmarks.common import Row, cores, empty, numbers, pin
+from benchmarks.fleet import CRAWL, WARM_UP_S, crawl_for_a_while, man
+from crawlproj import keys
 from crawlproj.demo import DemoServer, WebSpec
 from tests.servers.redis import RedisServer
 
+CONNECTIONS = 8
+"""Of the parallel mode, and of all workers of the distributed one together."""
+FLEET = 4
 
-def web(options: argparse.Namespace, workers: int, concurrency: int) -> WebSpec:
+
+class Case(NamedTuple):
+    table: str
+    setup: str
+    workers: int
+    concurrency: int
+    depth: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.table} {self.setup}"
+
+
+def cases(options: argparse.Namespace) -> list[Case]:
+    """Every row of the three tables."""
+    pairs = [(workers, few) for few in (4, 8) for workers in (1, 2, 3)]
+    pairs += [(workers, 4) for workers in options.workers if workers > 3]
+    found = [Case("workers", f"{n} × {few}", n, few) for n, few in pairs]
+    for depth in options.depths:
+        modes = (("sequential", 1, 1), ("parallel", 1, CONNECTIONS), ("distributed", FLEET, 2))
+        found += [Case("modes", f"{mode}, depth {depth}", n, c, depth) for mode, n, c in modes]
+    found += [Case("cores", f"{n} busy", n, 32) for n in options.busy]
+    return [case for case in found if case.table in options.tables]
+
+
+def web(case: Case, options: argparse.Namespace) -> WebSpec:
     """More pages than the workers could fetch in the time."""
-    most = workers * concurrency / options.latency * (options.seconds + 2 * WARM_UP_S)
-    each = max(20, int(1.2 * most / options.hosts))
-    return WebSpec(
-        hosts=options.hosts,
-        pages=options.hosts * each,
-        depth=3,
-        latency_s=options.latency,
-        content_links=20,
-    ).smooth()
+    if case.table == "modes":
+        return WebSpec(
+            hosts=1, pages=options.mode_pages, depth=3, latency_s=options.latency / 10
+        ).smooth()
+    latency_s = options.latency if case.table == "workers" else 0.0
+    most_per_s = min(options.most_per_s, case.workers * case.concurrency / max(latency_s, 0.001))
+    each = max(20, int(1.2 * most_per_s * (options.seconds + 2 * WARM_UP_S) / options.hosts))
+    spec = WebSpec(hosts=options.hosts, pages=options.hosts * each, depth=3, latency_s=latency_s)
+    return spec.smooth()
 
 
 def measure(
-    server: RedisServer,
-    client: redis.Redis,
-    workers: int,
-    concurrency: int,
-    options: argparse.Namespace,
-) -> Row:
-    settings = {"CONCURRENT_REQUESTS": concurrency, "POLITENESS_PER_HOST": 4}
-    spec = web(options, workers, concurrency)
-    with DemoServer(spec) as demo:
-        pin(demo.pid, cores()[0])
-        ran = run_workers(
-            demo,
-            server,
-            client,
-            workers=workers,
-            seconds=options.seconds,
-            profile="fast",
-            settings=settings,
-        )
-    pages = len(ran.pages)
-    return {
-        "setup": f"{workers} × {concurrency}",
-        "workers": workers,
-        "concurrency": concurrency,
-        "pages_per_s": pages / ran.seconds,
-        "share_of_possible": pages / ran.seconds / (workers * concurrency / options.latency),
-        "repeated": pages - len({page.url for page in ran.pages}),
-        "cpu_ms_per_page": 1000 * ran.cpu_s / pages,
-        "cores_busy": ran.cpu_s / ran.seconds,
-        "redis_cpu_ms_per_page": 1000 * ran.redis_cpu_s / pages,
-        "redis_calls_per_page": ran.redis_calls / pages,
-        "max_rss_mb": ran.max_rss_mb,
+    options: argparse.Namespace, server: RedisServer, client: redis.Redis, case: Case
+) -> Iterator[Row]:
+    if case.table == "modes":
+        yield _to_the_end(web(case, options), server, client, case)
+        return
+    ran, _ = crawl_for_a_while(
+        web(case, options),
+        server,
+        client,
+        workers=case.workers,
+        seconds=options.seconds,
+        profile="fast",
+        settings={"CONCURRENT_REQUESTS": case.concurrency, "POLITENESS_PER_HOST": 4},
+    )
+    yield {
+        **_named(case),
+        "pages": len(ran.pages),
+        "pages_per_s": ran.pages_per_s,
+        "repeated": len(ran.pages) - len({page.url for page in ran.pages}),
+        **ran.costs(),
     }
 
 
-def with_gains(rows: list[Row]) -> list[Row]:
-    """Each beside one worker with as many connections."""
-    single = {row["concurrency"]: row["pages_per_s"] for row in rows if row["workers"] == 1}
+def _named(case: Case) -> Row:
+    names = ("table", "setup", "workers", "concurrency")
+    return {name: getattr(case, name) for name in names}
+
+
+def _to_the_end(spec: WebSpec, server: RedisServer, client: redis.Redis, case: Case) -> Row:
+    """A crawl to a depth, by workers that are all up when its seed arrives."""
+    empty(client)
+    with ExitStack() as stack:
+        demo = stack.enter_context(DemoServer(spec))
+        pin(demo.pid, cores()[0])
+        arguments = f"-a depth={case.depth} -a per_host={case.workers * case.concurrency}"
+        crew = man(
+            *(stack, server, client, case.workers, "fast", *arguments.split()),
+            CONCURRENT_REQUESTS=case.concurrency,
+        )
+        client.lpush(keys.start_urls(CRAWL), *demo.seeds)
+        if any(worker.wait().code for worker in crew):
+            raise SystemExit(f"a worker failed:\n{crew[0].tail()}")
+        log = demo.requests()
+    start_s, end_s = min(one.start_s for one in log), max(one.end_s for one in log)
+    return {
+        **_named(case),
+        "pages": len(log),
+        "pages_per_s": len(log) / (end_s - start_s),
+        "ms": 1000 * (end_s - start_s),
+        "repeated": len(log) - len({one.url for one in log}),
+        "cpu_ms_per_page": 1000 * sum(one.cpu_s(start_s, end_s) for one in crew) / len(log),
+    }
+
+
+def with_gains(rows: Sequence[Row]) -> list[Row]:
+    """Each beside one worker with as many connections, in its table."""
+    alone = {(row["table"], row["concurrency"]): row for row in rows if row["workers"] == 1}
     for row in rows:
-        alone = single.get(row["concurrency"])
-        row["times_one_worker"] = alone and row["pages_per_s"] / alone
-    return rows
+        single = alone.get((row["table"], row["concurrency"]))
+        if single and row["table"] != "modes":
+            row["times_one_worker"] = row["pages_per_s"] / single["pages_per_s"]
+            row["cpu_of_one_worker"] = row["cpu_ms_per_page"] / single["cpu_ms_per_page"]
+    return list(rows)
 
 
 def main() -> None:
-    options = _parser().parse_args()
-    rounds: list[Row] = []
-    with ExitStack() as stack:
-        server, client = stack.enter_context(redis_server())
-        about = machine(client)
-        pin(0, cores()[0])
-        setups = list(product(options.concurrency, options.workers))
-        for number in range(options.rounds):
-            for concurrency, workers in setups:
-                say(f"round {number + 1} of {options.rounds}: {workers} × {concurrency}")
-                rounds.append(measure(server, client, workers, concurrency, options))
-    publish("scaling", {**about, **vars(options)}, with_gains(medians(rounds, "setup")))
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.scaling", description=__doc__)
-    parser.add_argument("--workers", type=numbers, default=[1, 2, 4, 8], help="[1,2,4,8]")
-    parser.add_argument("--concurrency", type=numbers, default=[4, 8], help="of each [4,8]")
-    parser.add_argument("--hosts", type=int, default=200, help="[200]")
-    parser.add_argument("--latency", type=float, default=0.1, help="seconds [0.1]")
-    parser.add_argument("--seconds", type=float, default=8.0, help="measured [8]")
-    parser.add_argument("--rounds", type=int, default=1, help="[1]")
-    return parser
+    parser = rounds.parser("scaling", __doc__)
+    add = parser.add_argument
+    tables = ["workers", "modes", "cores"]
+    add("--tables", nargs="+", choices=tables, default=tables, help="[all]")
+    add("--workers", type=numbers, default=[1, 5, 8, 10, 15, 20], help="[5,8,10,15,20]")
+    add("--depths", type=numbers, default=[1, 2, 3], help="of the modes [1,2,3]")
+    add("--busy", type=numbers, default=[1, 2], help="workers that never wait [1,2]")
+    add("--hosts", type=int, default=200, help="[200]")
+    add("--mode-pages", type=int, default=300, help="of the web of the modes [300]")
+    add("--most-per-s", type=int, default=1500, help="pages that the cores could bear [1500]")
+    add("--latency", type=float, default=0.1, help="seconds; a tenth of it for the modes [0.1]")
+    add("--seconds", type=float, default=6.0, help="measured [6]")
+    options = parser.parse_args()
+    rounds.run(
+        "scaling",
+        options,
+        cases(options),
+        partial(measure, options),
+        by=["table", "setup"],
+        finish=with_gains,
+    )
 
 
 if __name__ == "__main__":

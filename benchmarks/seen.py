@@ -12,27 +12,18 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Iterator
-from itertools import product
+from functools import partial
 from typing import Any
 
 import redis
 
-from benchmarks.common import (
-    Row,
-    cores,
-    empty,
-    machine,
-    medians,
-    numbers,
-    pin,
-    publish,
-    redis_server,
-    say,
-)
+from benchmarks import rounds
+from benchmarks.common import Row, empty, numbers
 from crawlproj import connection, keys
 from crawlproj.delivery import PUSH_AT_ONCE
 from crawlproj.frontier.frontier import Frontier, Limits
 from crawlproj.frontier.shard import Kind, Push
+from tests.servers.redis import RedisServer
 
 HOST = "http://host.example"
 PROBES = 200_000
@@ -82,28 +73,24 @@ def measure_set(client: redis.Redis, urls: int) -> Row:
     return {"set_mb": used / 1e6, "set_adds_per_s": urls / took_s}
 
 
+def measure(
+    options: argparse.Namespace, server: RedisServer, client: redis.Redis, urls: int
+) -> Iterator[Row]:
+    theirs = measure_set(client, urls)
+    ours = asyncio.run(measure_filter(server.url, client, urls, options.error_rate))
+    smaller = 1 - ours["filter_mb"] / theirs["set_mb"]
+    yield {**ours, **theirs, "smaller_by_percent": 100 * smaller}
+
+
 def main() -> None:
-    options = _parser().parse_args()
-    rounds: list[Row] = []
-    with redis_server() as (server, client):
-        about = machine(client)
-        pin(0, cores()[1])
-        for number, urls in product(range(options.rounds), options.urls):
-            say(f"round {number + 1} of {options.rounds}: {urls:,} URLs")
-            theirs = measure_set(client, urls)
-            ours = asyncio.run(measure_filter(server.url, client, urls, options.error_rate))
-            smaller = 1 - ours["filter_mb"] / theirs["set_mb"]
-            rounds.append({**ours, **theirs, "smaller_by_percent": 100 * smaller})
-    publish("seen", {**about, **vars(options)}, medians(rounds, "urls"))
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.seen", description=__doc__)
+    parser = rounds.parser("seen", __doc__)
     sizes = [10_000, 50_000, 100_000, 1_000_000]
-    parser.add_argument("--urls", type=numbers, default=sizes, help="[1e4,5e4,1e5,1e6]")
+    parser.add_argument("--urls", type=numbers, default=sizes, help="up to 1e7 [1e4,5e4,1e5,1e6]")
     parser.add_argument("--error-rate", type=float, default=0.001, help="[0.001]")
-    parser.add_argument("--rounds", type=int, default=1, help="[1]")
-    return parser
+    options = parser.parse_args()
+    rounds.run(
+        "seen", options, options.urls, partial(measure, options), by=["urls"], on_crawlers_core=True
+    )
 
 
 if __name__ == "__main__":

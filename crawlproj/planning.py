@@ -1,0 +1,178 @@
+"""What a crawl of a given size needs: Redis memory, shards, workers, days, disk.
+
+Pure arithmetic on what `benchmarks/` has measured (measured.json, written by
+`python -m benchmarks.page`): a page's cost in a worker and in Redis, the bytes of a queued URL,
+of a host, of a URL in the seen filter, and of a page's rows on disk.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, fields
+from importlib import resources
+from typing import Any
+
+from crawlproj.errors import ConfigError
+from crawlproj.frontier.bloom import Geometry
+
+DAY_S = 86_400
+GB = 1e9
+REDIS_BUSY = 0.7
+"""Share of a Redis server's one core that the crawl may take: above it, calls begin to queue."""
+SPARE_MEMORY = 1.25
+"""For fragmentation, client buffers, and the copy-on-write of a snapshot."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One machine's figures; how they were obtained is in docs/performance.md."""
+
+    bytes_per_url: float
+    bytes_per_url_with_referer: float
+    bytes_per_host: float
+    worker_ms_per_page: float
+    """Apart from what grows with the page's size."""
+    worker_ms_per_kb: float
+    redis_ms_per_page: float
+    row_bytes_per_page: float
+
+    @classmethod
+    def shipped(cls) -> Measured:
+        """What this version of the package was measured at."""
+        text = resources.files("crawlproj").joinpath("measured.json").read_text("utf-8")
+        found = json.loads(text)
+        return cls(**{field.name: float(found[field.name]) for field in fields(cls)})
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The crawl to plan. `found` counts all URLs it will come to know, fetched or not; without
+    `workers` they are as many as it takes to be done in `days`."""
+
+    pages: int
+    hosts: int
+    delay_s: float = 1.0
+    response_s: float = 0.5
+    page_kb: float = 50.0
+    found: int = 0
+    days: float = 30.0
+    workers: int = 0
+    redis_gb: float = 16.0
+    keeps_referer: bool = True
+    error_rate: float = 0.001
+
+    def __post_init__(self) -> None:
+        for name in ("pages", "hosts", "page_kb", "days", "redis_gb"):
+            if getattr(self, name) <= 0:
+                raise ConfigError(f"--{name.replace('_', '-')}: give a number above 0")
+        if self.hosts > self.pages:
+            raise ConfigError(f"--hosts {self.hosts:,}: there are no more hosts than pages")
+        if self.found and self.found < self.pages:
+            raise ConfigError(f"--found {self.found:,}: give at least the {self.pages:,} pages")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What it takes, and what keeps it from being quicker: `limit` is workers or politeness."""
+
+    days: float
+    limit: str
+    workers: int
+    pages_per_s: float
+    mbit_per_s: float
+    shards: int
+    redis_gb: float
+    redis_gb_per_shard: float
+    redis_cores_busy: float
+    queued_at_most: int
+    seen_gb: float
+    disk_gb: float
+
+
+def plan(wanted: Wanted, measured: Measured) -> Plan:
+    """The crawl as it would go on machines like the measured one."""
+    page_s = measured.worker_ms_per_page + measured.worker_ms_per_kb * wanted.page_kb
+    worker_rate = 1000 / page_s
+    polite_rate = wanted.hosts / max(0.001, wanted.delay_s + wanted.response_s)
+    rate, workers = _rate(wanted, worker_rate, polite_rate)
+    found = wanted.found or 2 * wanted.pages
+    queued = max(found - wanted.pages, found // 2)
+    seen_bytes = _seen_bytes(found, wanted.error_rate)
+    each = measured.bytes_per_url_with_referer if wanted.keeps_referer else measured.bytes_per_url
+    data_bytes = queued * each + wanted.hosts * measured.bytes_per_host + seen_bytes
+    redis_bytes = SPARE_MEMORY * data_bytes
+    redis_busy = rate * measured.redis_ms_per_page / 1000
+    shards = max(
+        math.ceil(redis_busy / REDIS_BUSY),
+        math.ceil(redis_bytes / (wanted.redis_gb * GB)),
+        _bitmaps(found, wanted.error_rate),
+    )
+    return Plan(
+        days=wanted.pages / rate / DAY_S,
+        limit="politeness" if rate >= polite_rate else "workers",
+        workers=workers,
+        pages_per_s=rate,
+        mbit_per_s=rate * wanted.page_kb * 8 / 1000,
+        shards=shards,
+        redis_gb=redis_bytes / GB,
+        redis_gb_per_shard=redis_bytes / GB / shards,
+        redis_cores_busy=redis_busy,
+        queued_at_most=queued,
+        seen_gb=seen_bytes / GB,
+        disk_gb=wanted.pages * measured.row_bytes_per_page / GB,
+    )
+
+
+def _rate(wanted: Wanted, worker_rate: float, polite_rate: float) -> tuple[float, int]:
+    """Pages a second, and the workers that this takes."""
+    if wanted.workers:
+        return min(wanted.workers * worker_rate, polite_rate), wanted.workers
+    rate = min(wanted.pages / (wanted.days * DAY_S), polite_rate)
+    return rate, max(1, math.ceil(rate / worker_rate))
+
+
+def _bitmaps(found: int, error_rate: float) -> int:
+    """Shards that it takes for each one's first layer to fit a Redis string."""
+    shards = 1
+    while not _fits(math.ceil(found / shards), error_rate):
+        shards *= 2
+    return shards
+
+
+def _fits(capacity: int, error_rate: float) -> bool:
+    try:
+        Geometry(capacity, error_rate)
+    except ConfigError:
+        return False
+    return True
+
+
+def _seen_bytes(found: int, error_rate: float) -> float:
+    """The seen filter, sized for so many URLs."""
+    # Half of the error is the first layer's; see Geometry.
+    return found * -math.log(error_rate / 2) / math.log(2) ** 2 / 8
+
+
+def as_text(wanted: Wanted, made: Plan) -> str:
+    """For people."""
+    found = wanted.found or 2 * wanted.pages
+    lines = (
+        ("days", f"{made.days:,.1f}", f"limited by {made.limit}"),
+        ("workers", f"{made.workers:,}", "processes, a core each"),
+        ("speed", f"{made.pages_per_s:,.0f}", f"pages/s, {made.mbit_per_s:,.0f} Mbit/s"),
+        ("shards", f"{made.shards:,}", f"Redis servers (FRONTIER_SHARDS={made.shards})"),
+        ("memory", f"{made.redis_gb:,.1f}", f"GB in all, {made.redis_gb_per_shard:,.1f} a server"),
+        ("", "", f"{made.queued_at_most:,} URLs queued at most, {wanted.hosts:,} hosts,"),
+        ("", "", f"{made.seen_gb:,.1f} GB for {found:,} seen (SEEN_CAPACITY={found})"),
+        ("Redis", f"{made.redis_cores_busy:,.2f}", "cores busy, all servers together"),
+        ("disk", f"{made.disk_gb:,.1f}", "GB of rows, CSV and JSON lines"),
+    )
+    head = f"{wanted.pages:,} pages of {wanted.hosts:,} hosts, a pause of {wanted.delay_s:g} s"
+    rows = (f"  {name:<8} {value:>12}  {unit}" for name, value, unit in lines)
+    return "\n".join([head, "", *rows])
+
+
+def as_json(made: Plan) -> dict[str, Any]:
+    """For scripts."""
+    return vars(made)
