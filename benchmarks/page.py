@@ -1,24 +1,23 @@
-"""Writes docs/performance.md from results/*.json: each table with its command and machine."""
+"""Writes docs/performance.md with its plots, and what `scrapy plan` goes by, from results/*.json.
+
+Every table has its command and its machine beside it. Nothing here is measured.
+"""
 
 from __future__ import annotations
 
 import importlib
 import json
 from collections.abc import Iterator, Sequence
+from typing import Any
 
-from benchmarks.common import PROJECT, RESULTS, Row, shown
+from benchmarks import plots
+from benchmarks.common import PROJECT, RESULTS, Row, rounded, shown
 
 PAGE = PROJECT / "docs" / "performance.md"
-BENCHMARKS = ("peers", "frontier", "seen", "polite", "scaling")
-BAR = "█"
-BAR_WIDTH = 40
-PLOTTED = {
-    "peers": ("crawler", "cpu_ms_per_page"),
-    "seen": ("urls", "filter_mb"),
-    "polite": ("hosts", "share"),
-    "scaling": ("setup", "pages_per_s"),
-}
-"""Benchmark -> what its bars are named by, and what they show."""
+PLOTS = PROJECT / "docs" / "plots"
+MEASURED = PROJECT / "crawlproj" / "measured.json"
+BENCHMARKS = ("peers", "frontier", "seen", "polite", "scaling", "memory", "soak")
+OURS = "ours"
 
 HEAD = """# Performance
 
@@ -28,39 +27,135 @@ is user and system time of the crawler's process between its first and its last 
 origin logged them; Redis's own is beside it.
 """
 
+Result = dict[str, Any]
+
+
+def result_of(name: str) -> Result | None:
+    path = RESULTS / f"{name}.json"
+    found: Result | None = json.loads(path.read_text("utf-8")) if path.exists() else None
+    return found
+
+
+# Plots
+
+
+def plots_of(name: str, rows: Sequence[Row]) -> dict[str, str]:
+    """File name → SVG of what a benchmark found."""
+    drawn = {"peers": _peers, "frontier": _frontier, "polite": _polite, "scaling": _scaling}
+    return drawn[name](rows) if name in drawn else {}
+
+
+def _peers(rows: Sequence[Row]) -> dict[str, str]:
+    found = {}
+    for web in dict.fromkeys(row["web"] for row in rows):
+        of_web = {row["crawler"]: row["pages_per_s"] for row in rows if row["web"] == web}
+        title = f"pages a second, one process, {web} web"
+        found[f"peers-{web}.svg"] = plots.bars(title, of_web)
+    return found
+
+
+def _frontier(rows: Sequence[Row]) -> dict[str, str]:
+    ours = [row for row in rows if row["workers"] == 1]
+    series = {}
+    for hosts in sorted({row["hosts"] for row in ours}):
+        points = [
+            (row["queued"], row["redis_us_per_lease"]) for row in ours if row["hosts"] == hosts
+        ]
+        series[f"{hosts:,} hosts"] = sorted(points)
+    title = "Redis CPU to lease and settle a URL, µs"
+    return {"frontier.svg": plots.lines(title, "URLs queued", series, is_log=True)}
+
+
+def _polite(rows: Sequence[Row]) -> dict[str, str]:
+    series = {"one worker": [(row["hosts"], 100 * row["share"]) for row in rows]}
+    title = "% of the rate that a pause of one second allows"
+    return {"polite.svg": plots.lines(title, "hosts", series, is_log=True)}
+
+
+def _scaling(rows: Sequence[Row]) -> dict[str, str]:
+    added = [row for row in rows if row["table"] == "workers"]
+    series = {
+        f"{few} connections each": sorted(
+            (row["workers"], row["pages_per_s"]) for row in added if row["concurrency"] == few
+        )
+        for few in dict.fromkeys(row["concurrency"] for row in added)
+    }
+    if not series:
+        return {}
+    title = "pages a second on an origin that takes 100 ms"
+    return {"scaling.svg": plots.lines(title, "workers", series)}
+
+
+# The page
+
 
 def section(name: str) -> Iterator[str]:
     yield f"## {name}"
     yield (importlib.import_module(f"benchmarks.{name}").__doc__ or "").strip()
-    path = RESULTS / f"{name}.json"
-    if not path.exists():
+    result = result_of(name)
+    if result is None:
         yield f"Not measured yet: `python -m benchmarks.{name}`."
         return
-    result = json.loads(path.read_text(encoding="utf-8"))
+    for file, drawn in plots_of(name, result["rows"]).items():
+        PLOTS.mkdir(parents=True, exist_ok=True)
+        (PLOTS / file).write_text(drawn, encoding="utf-8")
+        yield f"![{name}](plots/{file})"
     yield f"    {result['command']}"
-    yield table(result["rows"])
-    if name in PLOTTED:
-        yield bars(result["rows"], *PLOTTED[name])
+    for rows in _tables(result["rows"]):
+        yield table(rows)
     yield "; ".join(f"{key}: {value}" for key, value in result["machine"].items())
+
+
+def _tables(rows: Sequence[Row]) -> Iterator[list[Row]]:
+    """Rows of one kind are one table, without the columns that it has no figures for."""
+    kinds = dict.fromkeys(row.get("table") or row.get("web") for row in rows)
+    for kind in kinds:
+        yield [row for row in rows if (row.get("table") or row.get("web")) == kind]
 
 
 def table(rows: Sequence[Row]) -> str:
     names = list(dict.fromkeys(name for row in rows for name in row))
-    lines = [names, ["---"] * len(names)]
-    lines += [[shown(row.get(name)) for name in names] for row in rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    names = [name for name in names if any(row.get(name) is not None for row in rows)]
+    cells = [names, ["---"] * len(names)]
+    cells += [[shown(row.get(name)) for name in names] for row in rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in cells)
 
 
-def bars(rows: Sequence[Row], by: str, what: str) -> str:
-    """A plot that needs nothing but a fixed-width font."""
-    most = max(row[what] for row in rows) or 1
-    labels = [shown(row[by]) for row in rows]
-    width = max(map(len, labels))
-    lines = [
-        f"{label:>{width}} {BAR * max(1, round(BAR_WIDTH * row[what] / most))} {shown(row[what])}"
-        for label, row in zip(labels, rows, strict=True)
-    ]
-    return "\n".join(["```", f"{what} by {by}", *lines, "```"])
+# What the planner goes by
+
+
+def measured() -> Row | None:
+    """The constants of crawlproj/planning.py; nothing while a benchmark for them is missing."""
+    peers, frontier = result_of("peers"), result_of("frontier")
+    if peers is None or frontier is None:
+        return None
+    ours = {row.get("web", "made"): row for row in peers["rows"] if row["crawler"] == OURS}
+    made, real = ours["made"], ours.get("real", ours["made"])
+    more_kb = real["page_kb"] - made["page_kb"]
+    per_kb = (real["cpu_ms_per_page"] - made["cpu_ms_per_page"]) / more_kb if more_kb else 0.0
+    queues = [row for row in frontier["rows"] if row["workers"] == 1]
+    few, many = (_by_hosts(queues, pick) for pick in (min, max))
+    per_host = (many["bytes"] - few["bytes"]) * many["queued"] / (many["hosts"] - few["hosts"])
+    referers = [row["bytes_with_referer"] for row in queues if row["bytes_with_referer"]]
+    return rounded(
+        {
+            "bytes_per_url": few["bytes"],
+            "bytes_per_url_with_referer": max(referers[:1]),
+            "bytes_per_host": per_host,
+            "worker_ms_per_page": max(0.0, made["cpu_ms_per_page"] - per_kb * made["page_kb"]),
+            "worker_ms_per_kb": max(0.0, per_kb),
+            "redis_ms_per_page": made["redis_cpu_ms_per_page"],
+            "row_bytes_per_page": 2 * made["bytes_per_row"],
+        }
+    )
+
+
+def _by_hosts(rows: Sequence[Row], pick: Any) -> Row:
+    """Of the queues of one length over different numbers of hosts, that over the least or most."""
+    lengths = [row["queued"] for row in rows]
+    usual = max(set(lengths), key=lambda length: (lengths.count(length), length))
+    row: Row = pick((row for row in rows if row["queued"] == usual), key=lambda row: row["hosts"])
+    return row
 
 
 def main() -> None:
@@ -69,7 +164,11 @@ def main() -> None:
         parts += section(name)
     PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
-    print(f"written to {PAGE.relative_to(PROJECT)}")
+    written = [PAGE]
+    if constants := measured():
+        MEASURED.write_text(json.dumps(constants, indent=1) + "\n", encoding="utf-8")
+        written.append(MEASURED)
+    print("written to", ", ".join(str(path.relative_to(PROJECT)) for path in written))
 
 
 if __name__ == "__main__":

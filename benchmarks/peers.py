@@ -1,49 +1,44 @@
-"""One worker of ours beside Scrapy, scrapy-redis, crawlee and a bare asyncio loop, on one web.
+"""One worker of ours beside Scrapy, scrapy-redis, crawlee and a bare asyncio loop, on two webs.
 
-The web: one host, 11 KB and 57 links a page, 30 of them navigation, served from memory. All do the
+`made`: one host, 11 KB and 57 links a page, 30 of them navigation. `real`: the HTML pages of a
+documentation package of Debian, where apt-get is there. Both are served from memory. All do the
 same work: every page once, its title and links extracted, a row of CSV each. Ours runs the `fast`
 profile with everything on: leases, ledger, seen filter, politeness, CSV feed.
 
-The others live in environments of their own below ~/.cache/crawlproj-bench, made by the first run.
+The others live in environments of their own below ~/.cache/crawlproj-bench, made by the first run;
+crawlee for Node where npm is there.
 """
 
 from __future__ import annotations
 
 import argparse
-import subprocess
+import shutil
 import sys
 import tempfile
-import venv
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cache
 from importlib.metadata import version
+from itertools import product
 from pathlib import Path
+from typing import Protocol
 
 import redis
 
-from benchmarks.common import (
-    PROJECT,
-    Row,
-    cores,
-    machine,
-    medians,
-    pin,
-    publish,
-    redis_calls,
-    redis_cpu_s,
-    redis_server,
-    say,
-)
+from benchmarks import environments, rounds
+from benchmarks.common import PROJECT, Row, cores, empty, pin, redis_calls, redis_cpu_s
 from benchmarks.meter import Metered
+from benchmarks.static import StaticServer
 from crawlproj.demo import DemoServer, WebSpec
-from crawlproj.demo.log import Logged
+from crawlproj.demo.log import FLUSH_S, Logged
 from tests.servers.redis import RedisServer
 
-ENVIRONMENTS = Path.home() / ".cache" / "crawlproj-bench"
 CRAWLERS = PROJECT / "benchmarks" / "crawlers"
 YARDSTICK = "scrapy-redis"
+MADE_KB = WebSpec.bench().page_bytes / 1000
+LOGGED_S = 5 * FLUSH_S
+"""After which an origin has written what it answered."""
 
 
 @dataclass(frozen=True)
@@ -60,19 +55,6 @@ class Task:
         return [self.seed, str(self.concurrency), str(self.folder / "items.csv")]
 
 
-@cache
-def environment(name: str, *packages: str) -> str:
-    """The interpreter of a virtual environment with these packages."""
-    folder = ENVIRONMENTS / name
-    python = folder / "bin" / "python"
-    if not (folder / "ready").exists():
-        say(f"installing {', '.join(packages)} in {folder}")
-        venv.create(folder, with_pip=True, clear=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", *packages], check=True)
-        (folder / "ready").touch()
-    return str(python)
-
-
 def ours(task: Task) -> list[str]:
     settings = {"CRAWL_OUTPUT": task.folder, "CONCURRENT_REQUESTS": task.concurrency}
     options = [word for pair in settings.items() for word in ("-s", "{}={}".format(*pair))]
@@ -86,7 +68,7 @@ def bare(task: Task) -> list[str]:
 
 def _scrapy() -> str:
     packages = [f"{name}=={version(name)}" for name in ("scrapy", "scrapy-redis", "redis")]
-    return environment("scrapy", *packages)
+    return environments.python("scrapy", *packages)
 
 
 def scrapy(task: Task) -> list[str]:
@@ -98,53 +80,113 @@ def scrapy_redis(task: Task) -> list[str]:
 
 
 def crawlee(task: Task) -> list[str]:
-    python = environment("crawlee", "crawlee[parsel]")
+    python = environments.python("crawlee", "crawlee[parsel]")
     return [python, str(CRAWLERS / "with_crawlee.py"), *task.words]
 
 
-CONTESTANTS: dict[str, Callable[[Task], list[str]]] = {
+def crawlee_node(task: Task) -> list[str] | None:
+    folder = environments.node("crawlee-node", "@crawlee/cheerio")
+    if folder is None:
+        return None
+    script = shutil.copy(CRAWLERS / "with_crawlee.mjs", folder)
+    return ["node", str(script), *task.words]
+
+
+CONTESTANTS: dict[str, Callable[[Task], list[str] | None]] = {
     "ours": ours,
     YARDSTICK: scrapy_redis,
     "scrapy": scrapy,
     "crawlee": crawlee,
+    "crawlee-node": crawlee_node,
     "bare": bare,
 }
 
 
+class Origin(Protocol):
+    """What both webs offer."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def requests(self) -> list[Logged]: ...
+
+
+@dataclass
+class Web:
+    """An origin that is served, and what is to be fetched of it."""
+
+    name: str
+    origin: Origin
+    seed: str
+    pages: int
+    page_kb: float
+    answered: int = 0
+
+    def new_requests(self) -> list[Logged]:
+        """Those since it was last asked."""
+        everything = self.origin.requests()
+        new, self.answered = everything[self.answered :], len(everything)
+        return new
+
+
+def made(stack: ExitStack, options: argparse.Namespace) -> Web:
+    demo = stack.enter_context(DemoServer(WebSpec.bench(options.pages)))
+    return Web("made", demo, demo.seeds[0], options.pages, MADE_KB)
+
+
+def real(stack: ExitStack, options: argparse.Namespace) -> Web | None:
+    folder = environments.documentation()
+    if folder is None:
+        return None
+    server = stack.enter_context(StaticServer(folder))
+    return Web("real", server, server.seed, server.pages, server.bytes / server.pages / 1000)
+
+
+WEBS: dict[str, Callable[[ExitStack, argparse.Namespace], Web | None]] = {
+    "made": made,
+    "real": real,
+}
+
+
 class Arena:
-    """An origin and a Redis, in which contestants run one after the other."""
+    """The webs and a Redis, in which contestants run one after the other."""
 
-    def __init__(self, demo: DemoServer, server: RedisServer, client: redis.Redis) -> None:
-        self._demo = demo
-        self._server = server
-        self._client = client
-        self._answered = 0
+    def __init__(self, webs: Sequence[Web], concurrency: int) -> None:
+        self._webs = {web.name: web for web in webs}
+        self._concurrency = concurrency
 
-    def run(self, name: str, concurrency: int) -> Row:
+    def run(self, server: RedisServer, client: redis.Redis, case: tuple[str, str]) -> Iterator[Row]:
         """One crawl of one contestant; what it took."""
-        self._client.flushall()
-        self._client.config_resetstat()
+        web, name = self._webs[case[0]], case[1]
+        empty(client)
+        client.config_resetstat()
         with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-            task = Task(self._demo.seeds[0], concurrency, Path(folder), self._server.url)
+            task = Task(web.seed, self._concurrency, Path(folder), server.url)
             command = CONTESTANTS[name](task)
-            before = redis_cpu_s(self._client), redis_calls(self._client)
+            if command is None:
+                return
+            before = redis_cpu_s(client), redis_calls(client)
             env = {"REDIS_URL": task.redis_url, "SCRAPY_SETTINGS_MODULE": "benchmarks.settings"}
             with Metered(command, task.folder / "log", env) as crawler:
                 ended = crawler.wait()
-                log = self._new_requests()
+                time.sleep(LOGGED_S)
+                log = web.new_requests()
                 if ended.code or not log:
                     raise SystemExit(f"{name} failed:\n{crawler.tail()}")
-            after = redis_cpu_s(self._client), redis_calls(self._client)
-            rows = _count_rows(task.folder)
+            after = redis_cpu_s(client), redis_calls(client)
+            rows, row_bytes = _count_rows(task.folder)
         cost = _cost(crawler, log, after[0] - before[0], after[1] - before[1])
-        if cost["pages"] != self._demo.spec.pages:
-            raise SystemExit(f"{name} fetched {cost['pages']} of {self._demo.spec.pages} pages")
-        return {"crawler": name, **cost, "max_rss_mb": ended.max_rss_mb, "rows": rows}
-
-    def _new_requests(self) -> list[Logged]:
-        everything = self._demo.requests()
-        new, self._answered = everything[self._answered :], len(everything)
-        return new
+        if cost["pages"] != web.pages:
+            raise SystemExit(f"{name} fetched {cost['pages']} of {web.pages} pages of {web.name}")
+        yield {
+            "web": web.name,
+            "crawler": name,
+            **cost,
+            "max_rss_mb": ended.max_rss_mb,
+            "rows": rows,
+            "bytes_per_row": row_bytes / max(1, rows),
+            "page_kb": web.page_kb,
+        }
 
 
 def _cost(crawler: Metered, log: Sequence[Logged], redis_s: float, calls: int) -> Row:
@@ -163,46 +205,37 @@ def _cost(crawler: Metered, log: Sequence[Logged], redis_s: float, calls: int) -
     }
 
 
-def _count_rows(folder: Path) -> int:
-    """Rows of pages on disk, headers left out."""
+def _count_rows(folder: Path) -> tuple[int, int]:
+    """Rows of pages on disk, headers left out, and their bytes."""
     files = [*folder.glob("items.csv"), *folder.glob("*/pages-*.csv")]
-    return sum(file.read_bytes().count(b"\n") - 1 for file in files)
+    written = [file.read_bytes() for file in files]
+    return sum(text.count(b"\n") - 1 for text in written), sum(map(len, written))
 
 
-def compared(rounds: Sequence[Row]) -> list[Row]:
-    """Medians, with ratios to scrapy-redis in the same run."""
-    rows = medians(rounds, "crawler")
-    yardstick = next((row for row in rows if row["crawler"] == YARDSTICK), None)
+def compared(rows: list[Row]) -> list[Row]:
+    """With ratios to scrapy-redis on the same web."""
+    yardsticks = {row["web"]: row for row in rows if row["crawler"] == YARDSTICK}
     for row in rows:
+        yardstick = yardsticks.get(row["web"])
         row["times_as_fast"] = yardstick and row["pages_per_s"] / yardstick["pages_per_s"]
-    return rows
+    return sorted(rows, key=lambda row: list(WEBS).index(row["web"]))
 
 
 def main() -> None:
-    options = _parser().parse_args()
+    parser = rounds.parser("peers", __doc__, rounds=3)
+    add = parser.add_argument
+    add("--pages", type=int, default=2000, help="of the made web [2000]")
+    add("--concurrency", type=int, default=32, help="connections [32]")
+    add("--webs", nargs="+", choices=WEBS, default=list(WEBS), help="[all]")
+    add("--only", nargs="+", choices=CONTESTANTS, default=list(CONTESTANTS), help="[all]")
+    options = parser.parse_args()
     with ExitStack() as stack:
-        server, client = stack.enter_context(redis_server())
-        demo = stack.enter_context(DemoServer(WebSpec.bench(options.pages)))
-        pin(demo.pid, cores()[0])
-        pin(0, cores()[0])
-        about = machine(client)
-        arena, rounds = Arena(demo, server, client), []
-        for number in range(options.rounds):
-            for name in options.only:
-                say(f"round {number + 1} of {options.rounds}: {name}")
-                rounds.append(arena.run(name, options.concurrency))
-        publish("peers", {**about, **vars(options)}, compared(rounds))
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description=__doc__)
-    parser.add_argument("--pages", type=int, default=2000, help="of the web [2000]")
-    parser.add_argument("--rounds", type=int, default=3, help="[3]")
-    parser.add_argument("--concurrency", type=int, default=32, help="connections [32]")
-    parser.add_argument(
-        "--only", nargs="+", choices=CONTESTANTS, default=list(CONTESTANTS), help="[all]"
-    )
-    return parser
+        webs = [web for name in options.webs if (web := WEBS[name](stack, options))]
+        for web in webs:
+            pin(web.origin.pid, cores()[0])
+        arena = Arena(webs, options.concurrency)
+        cases = list(product((web.name for web in webs), options.only))
+        rounds.run("peers", options, cases, arena.run, by=["web", "crawler"], finish=compared)
 
 
 if __name__ == "__main__":

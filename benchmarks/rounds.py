@@ -11,14 +11,25 @@ from typing import Any
 
 import redis
 
-from benchmarks.common import Row, cores, machine, medians, pin, publish, redis_server, say
+from benchmarks.common import (
+    Row,
+    cores,
+    end_cleanly,
+    machine,
+    medians,
+    pin,
+    publish,
+    redis_server,
+    say,
+)
 from tests.servers.redis import RedisServer
 
 Measure = Callable[[RedisServer, redis.Redis, Any], Iterable[Row]]
 
 
 def parser(name: str, about: str | None, rounds: int = 1) -> argparse.ArgumentParser:
-    """One that knows the number of rounds."""
+    """One that knows the number of rounds. A benchmark begins here: it ends cleanly from now on."""
+    end_cleanly()
     made = argparse.ArgumentParser(prog=f"python -m benchmarks.{name}", description=about)
     made.add_argument("--rounds", type=int, default=rounds, help=f"[{rounds}]")
     return made

@@ -12,6 +12,7 @@ import math
 from dataclasses import dataclass
 
 from bitarray import bitarray
+from bitarray.util import zeros
 from pybloom_live import BloomFilter
 
 from crawlproj.errors import ConfigError
@@ -98,13 +99,16 @@ class Replica:
         for offset in offsets[layer]:
             bits[offset] = True
 
-    def load(self, layer: int, raw: bytes) -> None:
-        """Take over a layer as Redis holds it: most significant bit first, tail not stored."""
+    def load(self, layer: int, raw: bytes | bytearray) -> None:
+        """Take over a layer as Redis holds it: most significant bit first, tail not stored.
+
+        A layer may take hundreds of megabytes: there is one copy of it beside `raw`, at any time.
+        """
         bloom = self.layers[layer]
-        bits = bitarray(endian="big")
-        bits.frombytes(raw.ljust(-(-bloom.num_bits // 8), b"\0"))
+        bloom.bitarray = bits = bitarray(endian="big")
+        bits.frombytes(raw)
+        bits.extend(zeros(max(0, bloom.num_bits - len(bits))))
         del bits[bloom.num_bits :]
-        bloom.bitarray = bits
 
 
 def _offsets(layer: BloomFilter, key: str) -> list[int]:

@@ -354,7 +354,7 @@ class Shard:
             raw = bytearray()
             while piece := await self.client.getrange(key, len(raw), len(raw) + chunk_bytes - 1):
                 raw += piece
-            self.replica.load(layer, bytes(raw))
+            self.replica.load(layer, raw)
 
     def sampled(self, key: str) -> int:
         """1 for the share of URLs that is also kept exactly, to audit the filter."""

@@ -1,0 +1,131 @@
+"""An origin of HTML files, served from memory on loopback and logged as the demo web is.
+
+    python -m benchmarks.static FOLDER LOG
+
+It prints the address of its first page: the one that leads to most of the others. Pages that cannot
+be reached from there are not served, so that every crawler finds the same ones.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from benchmarks.common import PROJECT
+from crawlproj import links
+from crawlproj.demo.log import Logged, LogWriter, read_log
+from crawlproj.demo.protocol import Answer, Connection, Reply, Request, make_reply
+from crawlproj.urls import Url, normalise
+
+HOST = "http://127.0.0.1"
+HTML = {"Content-Type": "text/html; charset=utf-8"}
+START_PAGES = 40
+"""Candidates for the first page: those nearest to the top."""
+
+Pages = dict[str, bytes]
+
+
+class StaticServer:
+    """Serves from `__enter__` on."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def requests(self) -> list[Logged]:
+        """Every request answered up to a moment ago: the log is written twenty times a second."""
+        return read_log(self._log)
+
+    def __enter__(self) -> Self:
+        self._scratch = tempfile.TemporaryDirectory(prefix="bench-static-")
+        self._log = Path(self._scratch.name) / "requests.tsv"
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.static", self._folder, self._log],
+            cwd=PROJECT,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self._process.stdout is not None
+        self.seed, pages, size = self._process.stdout.readline().split()
+        self.pages, self.bytes = int(pages), int(size)
+        self.pid = self._process.pid
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._process.terminate()
+        self._process.communicate()
+        self._scratch.cleanup()
+
+
+def read(folder: Path) -> Pages:
+    """Path → body of every page; a page that is a link to another is not one of its own."""
+    files = (path for path in folder.rglob("*.html") if path.is_file() and not path.is_symlink())
+    return {f"/{path.relative_to(folder)}": path.read_bytes() for path in sorted(files)}
+
+
+def leading_to_most(pages: Pages) -> tuple[str, Pages]:
+    """The page from which most others can be reached, and what can be reached from there."""
+    near_the_top = sorted(pages, key=lambda path: (path.count("/"), path))[:START_PAGES]
+    graph = {path: list(_linked(path, body, pages)) for path, body in pages.items()}
+    first = max(near_the_top, key=lambda path: len(_reached(path, graph)))
+    return first, {path: pages[path] for path in sorted(_reached(first, graph))}
+
+
+def _linked(path: str, body: bytes, pages: Pages) -> Iterable[str]:
+    found, _ = links.resolve(links.extract(body, "utf-8").links, Url(HOST, path))
+    return (one.path for one in found if one.host == HOST and one.path in pages)
+
+
+def _reached(first: str, graph: dict[str, list[str]]) -> set[str]:
+    reached, waiting = {first}, [first]
+    while waiting:
+        for path in graph[waiting.pop()]:
+            if path not in reached:
+                reached.add(path)
+                waiting.append(path)
+    return reached
+
+
+def answers(pages: Pages) -> Answer:
+    replies = {path: make_reply(200, HTML, (body,)) for path, body in pages.items()}
+    missing = make_reply(404, HTML)
+
+    def answer(request: Request) -> Reply:
+        return replies.get(request.target.partition("?")[0], missing)
+
+    return answer
+
+
+async def serve(folder: Path, log_path: Path) -> None:
+    loop, stopped = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_signal_handler(signal.SIGTERM, stopped.set)
+    first, pages = leading_to_most(read(folder))
+    log, answer = LogWriter(log_path, loop.call_later), answers(pages)
+
+    def write(request: Request, status: int, end_s: float, peer: int) -> None:
+        start_s, method, target, headers, _ = request
+        log.add(Logged(start_s, end_s, "static", method, target, status, peer, headers.user_agent))
+
+    server = await loop.create_server(lambda: Connection(answer, write), "127.0.0.1", 0)
+    gc.freeze()
+    port = server.sockets[0].getsockname()[1]
+    seed = normalise(f"{HOST}:{port}{first}")
+    print(seed, len(pages), sum(map(len, pages.values())), flush=True)
+    await stopped.wait()
+    log.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(Path(sys.argv[1]), Path(sys.argv[2])))
