@@ -19,6 +19,7 @@ from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import aiohttp
@@ -26,9 +27,16 @@ import yarl
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.http_exceptions import BadHttpMessage
+from multidict import CIMultiDict
 from scrapy.core.downloader.handlers._aiohttp import AiohttpDownloadHandler, _ClientResponse
-from scrapy.core.downloader.handlers._base_streaming import BaseStreamingDownloadHandler
-from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
+from scrapy.core.downloader.handlers._base_streaming import (
+    BaseStreamingDownloadHandler,
+    _BaseResponseArgs,
+)
+from scrapy.downloadermiddlewares.httpcompression import (
+    ACCEPTED_ENCODINGS,
+    HttpCompressionMiddleware,
+)
 from scrapy.exceptions import (
     CannotResolveHostError,
     DownloadCancelledError,
@@ -38,6 +46,7 @@ from scrapy.exceptions import (
     IgnoreRequest,
     UnsupportedURLSchemeError,
 )
+from scrapy.http import Headers
 from scrapy.utils._download_handlers import make_response
 from scrapy.utils.ssl import _make_ssl_context
 
@@ -57,6 +66,7 @@ HEADERS = 256
 INFORMATIONAL = 16
 """Responses 1xx that may come before the real one."""
 
+ACCEPTED = b", ".join(ACCEPTED_ENCODINGS)
 ENCODINGS = 2
 """Content encodings on top of each other; more serve nobody but who wants us busy."""
 
@@ -116,10 +126,13 @@ class SafeDownloadHandler(AiohttpDownloadHandler):
             )
         )
         self._compression = HttpCompressionMiddleware(crawler=crawler)
+        self._unpacks = crawler.settings.getbool("COMPRESSION_ENABLED")
 
     async def download_request(self, request: Request) -> Response:
+        if self._unpacks:
+            request.headers.setdefault("Accept-Encoding", ACCEPTED)
         response = await super().download_request(request)
-        is_encoded = response.body and "Content-Encoding" in response.headers
+        is_encoded = self._unpacks and response.body and "Content-Encoding" in response.headers
         return self._decoded(request, response) if is_encoded else response
 
     async def _read_response(self, response: _ClientResponse, request: Request) -> Response:
@@ -143,9 +156,9 @@ class SafeDownloadHandler(AiohttpDownloadHandler):
                 request.method,
                 # As it is: yarl would quote again what has been quoted.
                 yarl.URL(request.url, encoded=True),
-                data=request.body,
-                headers=self._request_headers(request).to_tuple_list(),
-                timeout=aiohttp.ClientTimeout(total=timeout),
+                data=request.body or None,
+                headers=_sent_headers(request),
+                timeout=_timeout(timeout),
                 ssl=self._ssl_context,
                 allow_redirects=False,
                 proxy=self._extract_proxy_url_with_creds(request),
@@ -155,6 +168,29 @@ class SafeDownloadHandler(AiohttpDownloadHandler):
             raise DownloadTimeoutError(f"{request.url} took longer than {timeout} s") from error
         except (aiohttp.ClientError, ValueError) as error:
             raise _named(error) from error
+
+    @staticmethod
+    def _extract_headers(response: _ClientResponse) -> Headers:
+        """The headers byte by byte as they came."""
+        headers = Headers()
+        for name, value in response.raw_headers:
+            dict.setdefault(headers, name.title(), []).append(value)
+        return headers
+
+    @staticmethod
+    def _build_base_response_args(
+        response: _ClientResponse, request: Request, headers: Headers
+    ) -> _BaseResponseArgs:
+        version, over_tls = response.version, response._ssl_object
+        assert response._peername is not None
+        return {
+            "status": response.status,
+            "url": request.url,
+            "headers": headers,
+            "certificate": over_tls.getpeercert(binary_form=True) if over_tls else None,
+            "ip_address": _address(response._peername[0]),
+            "protocol": f"HTTP/{version.major}.{version.minor}" if version else "HTTP/1.1",
+        }
 
     def _decoded(self, request: Request, response: Response) -> Response:
         """The response with its body unpacked.
@@ -171,6 +207,21 @@ class SafeDownloadHandler(AiohttpDownloadHandler):
             raise DownloadCancelledError(str(error)) from error
         except Exception as error:  # each codec has its own
             raise BadResponse(f"not {encodings[:100]!r}: {error}") from error
+
+
+_timeout = functools.lru_cache(lambda seconds: aiohttp.ClientTimeout(total=seconds))
+_address = functools.lru_cache(ip_address)
+
+
+def _sent_headers(request: Request) -> CIMultiDict[str]:
+    """The headers of a request as aiohttp wants them; what is for a proxy does not go further."""
+    headers: CIMultiDict[str] = CIMultiDict()
+    encoding = request.headers.encoding
+    for name, values in dict.items(request.headers):
+        if name != b"Proxy-Authorization":
+            for value in values:
+                headers.add(name.decode(encoding), value.decode(encoding))
+    return headers
 
 
 def _seed_names(crawler: Crawler) -> Sequence[str]:
@@ -201,15 +252,21 @@ def open_session(connector: SafeConnector) -> aiohttp.ClientSession:
         connector=connector,
         cookie_jar=aiohttp.DummyCookieJar(),
         auto_decompress=False,
+        request_class=_Request,
         response_class=_Response,
-        skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
         max_line_size=HEADER_LINE_BYTES,
         max_field_size=HEADER_LINE_BYTES,
         max_headers=HEADERS,
     )
     # It would ask again at once when a connection breaks, past the host's pace.
     session._retry_connection = False
+    # It would copy them, to add the session's own, of which there are none.
+    session._prepare_headers = _as_they_are  # type: ignore[method-assign]
     return session
+
+
+def _as_they_are(headers: Any) -> CIMultiDict[str]:
+    return CIMultiDict() if headers is None else headers
 
 
 class SafeConnector(aiohttp.TCPConnector):
@@ -274,6 +331,15 @@ class _Protocol(ResponseHandler):
         """False also for a kept connection over which a response came that nobody asked for:
         it would be taken for the answer to the next request."""
         return super().is_connected() and not self._buffer
+
+
+class _Request(aiohttp.ClientRequest):
+    """A request with the headers that Scrapy has given it, and no others."""
+
+    _skip_auto_headers = CIMultiDict({"Content-Type": None})
+
+    def update_auto_headers(self, skip_auto_headers: Any) -> None:
+        pass
 
 
 class _Response(_ClientResponse):

@@ -1,4 +1,4 @@
-"""The one place that leans on parts of Scrapy's engine that are not its public interface.
+"""With crawlproj/lean, the place that leans on parts of Scrapy that are not its public interface.
 
 The scheduler must learn that a request has ended, whichever way it went: callback, errback,
 dropped, ignored, redirected, failed. Scrapy has no signal for it. What all ways share is that
@@ -12,13 +12,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from scrapy import Request
+from scrapy import Request, version_info
+from scrapy.signalmanager import SignalManager
 from scrapy.utils.defer import _schedule_coro
+
+from crawlproj.lean import flow
+from crawlproj.lean.signals import Signals
 
 if TYPE_CHECKING:
     from scrapy.core.engine import ExecutionEngine
     from scrapy.crawler import Crawler
     from scrapy.http import Response
+
+
+KNOWN_SCRAPY = (2, 19)
+"""The version whose engine crawlproj/lean/flow.py follows step by step."""
 
 
 class _Observed(set[Request]):
@@ -43,6 +51,15 @@ class EngineWatch:
     @property
     def _engine(self) -> ExecutionEngine:
         return self._crawler.engine
+
+    def quicken(self) -> None:
+        """Let Scrapy do less for nothing, where no setting can say so (crawlproj/lean). Another
+        Scrapy than the one that was looked at goes its own way."""
+        if version_info[:2] != KNOWN_SCRAPY:
+            return
+        flow.quicken(self._engine)
+        if type(self._crawler.signals) is SignalManager:
+            self._crawler.signals.__class__ = Signals
 
     def on_end(self, callback: Callable[[Request], None]) -> None:
         """Call back when a request has ended."""

@@ -130,6 +130,7 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
             return
         self._build()
         self.notes.listen(self._crawler, self._watch)
+        self._watch.quicken()
         await self.worker.start()
         self._intake = asyncio.create_task(self._take_in.run())
 
@@ -205,6 +206,7 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
         self._intake.cancel()
         try:
             await self.worker.close()
+            self._count_exchange()
             if self.worker.state == "stopping":
                 await self.frontier.finish()
         except (CrawlError, RedisError) as error:
@@ -368,7 +370,16 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
         logger.error("This worker stops: %s", error, exc_info=None if is_known else error)
         self._watch.close("failed")
 
+    def _count_exchange(self) -> None:
+        """What the exchange with the frontier has cost so far, in the stats."""
+        shards = self.frontier.shards
+        for name in ("calls", "bytes_sent", "bytes_received"):
+            self.stats.set_value(f"frontier/{name}", sum(getattr(one, name) for one in shards))
+        self.stats.set_value("frontier/waited_s", round(self.worker.supply.waited_s, 3))
+        self.stats.set_value("frontier/prefetch", self.worker.supply.depth)
+
     def _about(self) -> dict[str, Any]:
+        self._count_exchange()
         pages = self.stats.get_value("response_received_count", 0)
         return {"host": socket.gethostname(), "pid": os.getpid(), "pages": pages}
 

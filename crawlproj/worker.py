@@ -28,6 +28,7 @@ from crawlproj.frontier.refusals import CrawlFinished, WorkerDeclaredDead, may_p
 from crawlproj.frontier.replication import ReplicasBehind
 from crawlproj.frontier.shard import Batch, Kind, Lease, Push, Settlement, State
 from crawlproj.memo import Memo
+from crawlproj.supply import Supply
 from crawlproj.wording import counted, plural
 
 logger = logging.getLogger(__name__)
@@ -75,7 +76,7 @@ class Worker:
         self.frontier = frontier
         self.hooks = hooks
         self._delivery = Delivery(frontier, self._insist)
-        self.prefetch = prefetch
+        self.supply = Supply(prefetch)
         self.lease_timeout_s = lease_timeout_s
         self._tells_all = tells_all
         self.state: State = "running"
@@ -115,9 +116,12 @@ class Worker:
 
     def take(self) -> Lease | None:
         """The next URL to fetch, if one is at hand and it is still certain that it is ours."""
-        if not self._buffer or not self.is_sure:
+        if not self._buffer:
+            self.supply.missed(time.monotonic())
             return None
-        if len(self._buffer) <= self.prefetch // 2:
+        if not self.is_sure:
+            return None
+        if len(self._buffer) <= self.supply.depth // 2:
             self._lease_wake.set()
         self.held += 1
         return self._buffer.popleft()
@@ -185,6 +189,7 @@ class Worker:
                 failpoints.reached("written")
                 await self._settle(verdicts)
                 self.held -= len(ended)
+                self.supply.released(time.monotonic() + self.frontier.limits.delay_ms / 1000)
 
     async def give_back(self) -> None:
         """Return what was leased and not begun."""
@@ -232,11 +237,14 @@ class Worker:
     async def _lease_loop(self) -> None:
         pause_s = 0.02
         while True:
-            wanted = self.prefetch - len(self._buffer)
-            if wanted < max(1, self.prefetch // 2) or not self.is_sure or self._is_behind:
+            depth = self.supply.depth
+            wanted = depth - len(self._buffer)
+            if wanted < max(1, depth // 2) or not self.is_sure or self._is_behind:
                 await self._sleep(self._lease_wake, POLL_S)
                 continue
             batch = await self._insist(partial(self._lease, wanted))
+            got = len(batch.leases)
+            self.supply.leased(got, wanted, batch.next_due_ms, time.monotonic())
             await self._insist(partial(self._welcome, batch))
             pause_s = 0.02 if batch.leases else min(POLL_S, pause_s * 2)
             if len(batch.leases) < wanted:

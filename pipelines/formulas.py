@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from itemadapter import ItemAdapter
+from crawlproj.items import fields_of
 
 # With the full-width forms, which some locales of spreadsheets take for the plain ones.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
@@ -27,7 +27,7 @@ def harmless(value: Any) -> Any:
 
 class FormulasPipeline:
     def process_item(self, item: Any) -> Any:
-        values = ItemAdapter(item)
+        values = fields_of(item)
         for name, value in list(values.items()):
             safe = harmless(value)
             if safe is not value:

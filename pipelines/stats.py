@@ -19,8 +19,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from itemadapter import ItemAdapter
-
 from crawlproj.items import FailureItem, PageItem, StatsItem
 
 if TYPE_CHECKING:
@@ -49,26 +47,25 @@ class StatsPipeline:
         return cls(crawler.stats)
 
     def process_item(self, item: Any) -> Any:
-        values = ItemAdapter(item)
         if isinstance(item, PageItem):
-            self._count_page(values)
+            self._count_page(item)
         elif isinstance(item, FailureItem):
-            self._count_failure(values)
+            self._count_failure(item)
         elif not isinstance(item, StatsItem):
             self.stats.inc_value("crawl/items")
         return item
 
-    def _count_page(self, page: ItemAdapter) -> None:
+    def _count_page(self, page: PageItem) -> None:
         self.stats.inc_value("crawl/pages")
-        self.stats.inc_value("crawl/bytes", page["size"])
-        self._count_in("status", str(page["status"]))
-        self._count_in("content_type", page["content_type"].partition(";")[0].strip().lower())
-        self._count_in("host", host_of(page["url"]))
+        self.stats.inc_value("crawl/bytes", page.size)
+        self._count_in("status", str(page.status))
+        self._count_in("content_type", page.content_type.partition(";")[0].strip().lower())
+        self._count_in("host", host_of(page.url))
 
-    def _count_failure(self, failure: ItemAdapter) -> None:
+    def _count_failure(self, failure: FailureItem) -> None:
         self.stats.inc_value("crawl/failures")
-        self.stats.inc_value(f"crawl/failure/{failure['kind']}")
-        self._count_in("reason", failure["reason"])
+        self.stats.inc_value(f"crawl/failure/{failure.kind}")
+        self._count_in("reason", failure.reason)
 
     def _count_in(self, group: str, name: str) -> None:
         names = self._names[group]

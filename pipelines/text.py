@@ -10,9 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from itemadapter import ItemAdapter
-
-from crawlproj.items import OUR_ITEMS
+from crawlproj.items import OUR_ITEMS, fields_of
 
 # Every control character and blank, but not U+2028 and its like, which are text to keep.
 BLANKS = re.compile(r"[\x00-\x20\x7f-\xa0]+")
@@ -46,7 +44,7 @@ def encodable(value: Any, nesting: int = 0) -> Any:
 
 class TextPipeline:
     def process_item(self, item: Any) -> Any:
-        values = ItemAdapter(item)
+        values = fields_of(item)
         if isinstance(item, OUR_ITEMS):
             for name, max_chars in MAX_CHARS.items():
                 if values.get(name):

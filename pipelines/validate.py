@@ -9,10 +9,9 @@ import math
 import re
 from typing import TYPE_CHECKING, Any, get_type_hints
 
-from itemadapter import ItemAdapter
 from scrapy.exceptions import DropItem
 
-from crawlproj.items import FAILURE_KINDS, OUR_ITEMS
+from crawlproj.items import FAILURE_KINDS, OUR_ITEMS, fields_of
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -64,10 +63,9 @@ class ValidatePipeline:
         wanted = FIELD_TYPES.get(type(item))
         if wanted is None:
             return item
-        values = ItemAdapter(item)
-        for name, kind in wanted.items():
-            value = values.get(name)
-            if wrong := complaint(name, kind, value):
+        values = fields_of(item)
+        for name, value in values.items():
+            if wrong := complaint(name, wanted[name], value):
                 self._drop(type(item).__name__, name, f"{wrong}, not {value!r:.80}")
         return item
 

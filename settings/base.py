@@ -26,12 +26,21 @@ DOWNLOAD_DELAY = 0
 CONCURRENT_REQUESTS = 32
 CONCURRENT_REQUESTS_PER_DOMAIN = 1000
 
+# Scrapy's own parts, doing the same for less (crawlproj/lean)
+STATS_CLASS = "crawlproj.lean.stats.Stats"
+DOWNLOADER = "crawlproj.lean.downloader.Downloader"
+ITEM_PROCESSOR = "crawlproj.lean.items.ItemPipelines"
+
 DOWNLOADER_MIDDLEWARES = {
+    # The frontier and the download handler do what these do.
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
+    "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": None,
     "crawlproj.middlewares.content.ContentMiddleware": 390,
     "crawlproj.middlewares.priority.PriorityMiddleware": 400,
     # Nearer to the server than retries, which hide what they repeat.
     "crawlproj.middlewares.politeness.PolitenessMiddleware": 580,
+    "scrapy.downloadermiddlewares.stats.DownloaderStats": None,
+    "crawlproj.lean.counts.DownloaderStats": 850,
 }
 
 DOWNLOAD_HANDLERS = {
@@ -65,7 +74,12 @@ CONCURRENT_ITEMS = 1
 CRAWL_REPORTS = True
 FEEDS = default_feeds()
 FEED_EXPORT_ENCODING = "utf-8"
+FEED_EXPORTERS = {
+    "csv": "crawlproj.extensions.rows.CsvRowExporter",
+    **dict.fromkeys(("jsonlines", "jsonl", "jl"), "crawlproj.extensions.rows.JsonRowExporter"),
+}
 EXTENSIONS = {
+    "crawlproj.extensions.memory.RareCollections": 0,
     "scrapy.extensions.feedexport.FeedExporter": None,
     "crawlproj.extensions.feeds.FlushingFeedExporter": 0,
     "crawlproj.extensions.progress.Progress": 100,

@@ -27,9 +27,25 @@ if TYPE_CHECKING:
     from typing import Self
 
     from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
 
 REDIRECTS = (301, 302, 303, 307, 308)
 MOST_REDIRECTS = 20
+
+
+UNUSED = {
+    # Scope is judged where links are found; no user name is asked for.
+    "DOWNLOADER_MIDDLEWARES": ("offsite.OffsiteMiddleware", "httpauth.HttpAuthMiddleware"),
+    # They look at the requests that a callback yields, and ours yields none.
+    "SPIDER_MIDDLEWARES": (
+        "start.StartSpiderMiddleware",
+        "referer.RefererMiddleware",
+        "urllength.UrlLengthMiddleware",
+        "depth.DepthMiddleware",
+        "metacopy.MetaCopyDetectionMiddleware",
+    ),
+}
+"""Scrapy's middlewares that this spider has no use for; a class derived from it has them all."""
 
 
 class RedirectError(Exception):
@@ -49,6 +65,15 @@ class SiteSpider(scrapy.Spider):
     }
 
     @classmethod
+    def update_settings(cls, settings: BaseSettings) -> None:
+        super().update_settings(settings)
+        if cls is SiteSpider:
+            for name, unused in UNUSED.items():
+                package = f"scrapy.{name.replace('_', '').lower()}"
+                off = {f"{package}.{middleware}": None for middleware in unused}
+                settings.set(name, {**off, **settings.getdict(name)}, priority="spider")
+
+    @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
         refuse_unknown_arguments(kwargs)
         for name, setting in arguments().items():
@@ -60,7 +85,8 @@ class SiteSpider(scrapy.Spider):
 
     async def start(self) -> AsyncIterator[Request]:
         for seed in read_seeds(self.settings.get("CRAWL_SEEDS") or ""):
-            yield Request(str(self._normal(seed)), dont_filter=True)
+            meta = {"is_start_request": True}
+            yield Request(str(self._normal(seed)), dont_filter=True, meta=meta)
 
     def make_request_from_data(self, data: bytes) -> Request:
         """A seed from `site:start_urls`."""

@@ -155,9 +155,12 @@ class Shard:
     server: bytes | None = None
     is_stale: bool = False
     calls: int = 0
+    bytes_sent: int = 0
+    bytes_received: int = 0
 
     def __post_init__(self) -> None:
         self.keys = keys.vector(self.crawl, self.number)
+        self._bytes_of_keys = _bytes_in(self.keys)
         self.replica = Replica(self.geometry)
 
     async def open(
@@ -369,8 +372,11 @@ class Shard:
 
     async def _run(self, name: str, args: list[Any], client: Any = None) -> Any:
         self.calls += 1
+        self.bytes_sent += self._bytes_of_keys + _bytes_in(args)
         try:
-            return await script(name)(client or self.client, self.keys, args)
+            reply = await script(name)(client or self.client, self.keys, args)
+            self.bytes_received += _bytes_in(reply)
+            return reply
         except ResponseError as error:
             code, _, text = str(error).partition(" ")
             if code in _REFUSALS:
@@ -397,3 +403,10 @@ def _layer_count(count: int) -> int:
     if not 1 <= count <= MOST_LAYERS:
         raise CrawlDamaged(f"{count} layers of the seen filter")
     return count
+
+
+def _bytes_in(values: Any) -> int:
+    """The size of arguments or of a reply, their frame left out; numbers are small."""
+    if isinstance(values, list):
+        return sum(len(value) for value in values if isinstance(value, bytes | str))
+    return len(values) if isinstance(values, bytes) else 0

@@ -1,6 +1,7 @@
 """A small real crawl that prints, as JSON, what EngineWatch told of it, in the order it did.
 
-Run by test_engine.py: python -m tests.contract.engine_probe http://127.0.0.1:PORT
+Run by test_engine.py: python -m tests.contract.engine_probe http://127.0.0.1:PORT [quick]
+With `quick`, through the engine as crawlproj/lean has it, else through Scrapy's own.
 Each request is named in its meta; what middlewares make of it keeps the name.
 """
 
@@ -18,6 +19,7 @@ from scrapy.crawler import Crawler, CrawlerProcess
 from scrapy.exceptions import DontCloseSpider, IgnoreRequest
 
 from crawlproj.engine import EngineWatch
+from crawlproj.lean.flow import Flow
 
 events: list[str] = []
 
@@ -48,6 +50,7 @@ class SlowPipeline:
 class ProbeSpider(scrapy.Spider):
     name = "probe"
     origin = ""
+    quick = False
     watch: EngineWatch
     ending: asyncio.Future[None] | None = None
 
@@ -60,6 +63,8 @@ class ProbeSpider(scrapy.Spider):
         return spider
 
     def opened(self) -> None:
+        if self.quick:
+            self.watch.quicken()
         self.watch.on_end(lambda request: tell("end", request))
         self.watch.on_download_error(
             lambda request, error: tell(f"error {type(error).__name__}", request)
@@ -103,6 +108,8 @@ class ProbeSpider(scrapy.Spider):
 
     async def end(self) -> None:
         assert not self.watch.closing
+        way: Any = self.crawler.engine._start_scheduled_request
+        assert (type(way.__self__) is Flow) == self.quick
         await self.watch.process_item({"name": "of-no-page"})
         self.watch.wake()
         self.watch.close("told to")
@@ -112,9 +119,19 @@ class ProbeSpider(scrapy.Spider):
         self.watch.close("only the first counts")
 
 
-def main(origin: str) -> None:
+VARIES = ("downloader/response_bytes", "log_", "memusage")
+QUICK = {
+    "STATS_CLASS": "crawlproj.lean.stats.Stats",
+    "DOWNLOADER": "crawlproj.lean.downloader.Downloader",
+    "ITEM_PROCESSOR": "crawlproj.lean.items.ItemPipelines",
+    "CONCURRENT_ITEMS": 1,
+}
+
+
+def main(origin: str, quick: bool) -> None:
     process = CrawlerProcess(
         {
+            **(QUICK if quick else {}),
             "DOWNLOADER_MIDDLEWARES": {Dropping: 10},
             "SPIDER_MIDDLEWARES": {Dropping: 10},
             "ITEM_PIPELINES": {SlowPipeline: 10},
@@ -124,11 +141,17 @@ def main(origin: str) -> None:
         }
     )
     crawler = process.create_crawler(ProbeSpider)
-    process.crawl(crawler, origin=origin)
+    process.crawl(crawler, origin=origin, quick=quick)
     process.start()
     assert crawler.stats is not None
-    print(json.dumps({"events": events, "reason": crawler.stats.get_value("finish_reason")}))
+    counts = {
+        name: value
+        for name, value in crawler.stats.get_stats().items()
+        if isinstance(value, int) and not name.startswith(VARIES)
+    }
+    reason = crawler.stats.get_value("finish_reason")
+    print(json.dumps({"events": events, "reason": reason, "counts": counts}))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], sys.argv[2:] == ["quick"])

@@ -1,4 +1,7 @@
-"""What crawlproj/engine.py leans on in Scrapy: fails when a new Scrapy does it differently."""
+"""What crawlproj/engine.py leans on in Scrapy: fails when a new Scrapy does it differently.
+
+Everything is looked at twice: with the engine as Scrapy has it, and as crawlproj/lean has it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scrapy import version_info
 
+from crawlproj.engine import KNOWN_SCRAPY
 from tests.servers.origin import RESET, Origin, Reply, Route
 from tests.servers.redis import PATIENCE
 
@@ -24,14 +29,23 @@ ROUTES: dict[str, Route] = {
 }
 
 
-@pytest.fixture(scope="module")
-def crawl() -> dict[str, Any]:
+def probed(*mode: str) -> dict[str, Any]:
     """What the probe has printed after its crawl."""
     with Origin(ROUTES) as origin:
-        command = [sys.executable, "-m", "tests.contract.engine_probe", origin.url("")]
+        command = [sys.executable, "-m", "tests.contract.engine_probe", origin.url(""), *mode]
         printed = subprocess.check_output(command, cwd=ROOT, text=True, timeout=60 * PATIENCE)
     found: dict[str, Any] = json.loads(printed)
     return found
+
+
+@pytest.fixture(scope="module")
+def both() -> dict[str, dict[str, Any]]:
+    return {"scrapy": probed(), "quick": probed("quick")}
+
+
+@pytest.fixture(params=["scrapy", "quick"])
+def crawl(both: dict[str, dict[str, Any]], request: pytest.FixtureRequest) -> dict[str, Any]:
+    return both[request.param]
 
 
 @pytest.mark.parametrize(
@@ -103,3 +117,12 @@ def test_an_item_of_no_page_passes_the_pipelines(crawl: dict[str, Any]) -> None:
 
 def test_the_spider_is_closed_with_the_first_reason_given(crawl: dict[str, Any]) -> None:
     assert crawl["reason"] == "told to"
+
+
+def test_the_quick_engine_counts_what_scrapys_counts(both: dict[str, dict[str, Any]]) -> None:
+    assert both["quick"]["counts"] == both["scrapy"]["counts"]
+    assert both["quick"]["counts"]["downloader/request_count"] == 11
+
+
+def test_the_engine_that_is_followed_step_by_step_is_the_one_installed() -> None:
+    assert version_info[:2] == KNOWN_SCRAPY

@@ -1,0 +1,58 @@
+"""Rows of ours written by their columns; everything else as Scrapy's exporters write it.
+
+Scrapy looks up each field of each item: its name, its serializer, what to do where it is missing.
+Our own rows have every column, of a plain type, so their values go straight to the `csv` and
+`json` writers, which are the same and quote the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from operator import attrgetter
+from typing import Any
+
+from scrapy.exporters import CsvItemExporter, JsonLinesItemExporter
+from scrapy.utils.python import to_bytes
+
+from crawlproj.items import COLUMNS
+
+Values = Callable[[Any], tuple[Any, ...]]
+
+
+class CsvRowExporter(CsvItemExporter):
+    """`csv` among the FEED_EXPORTERS."""
+
+    def export_item(self, item: Any) -> None:
+        read = _reader(type(item), self.fields_to_export)
+        # The first row also brings the header.
+        if read is None or self._headers_not_written:
+            super().export_item(item)
+        else:
+            self.csv_writer.writerow(read(item))
+
+
+class JsonRowExporter(JsonLinesItemExporter):
+    """`jsonlines` and its short names among the FEED_EXPORTERS."""
+
+    def export_item(self, item: Any) -> None:
+        columns: Any = self.fields_to_export
+        read = _reader(type(item), columns)
+        if read is None:
+            super().export_item(item)
+        else:
+            row = self.encoder.encode(dict(zip(columns, read(item), strict=True)))
+            self.file.write(to_bytes(row + "\n", self.encoding))
+
+
+def _reader(kind: type, columns: Any) -> Values | None:
+    """What reads these columns of a row of ours at once; None where Scrapy has to look closer."""
+    if kind not in COLUMNS or not isinstance(columns, list | tuple):
+        return None
+    return _read_at_once(kind, tuple(columns))
+
+
+@cache
+def _read_at_once(kind: type, columns: tuple[Any, ...]) -> Values | None:
+    is_known = len(columns) > 1 and set(columns) <= set(COLUMNS[kind])
+    return attrgetter(*columns) if is_known else None

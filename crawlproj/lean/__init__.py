@@ -1,0 +1,17 @@
+"""Scrapy's own parts, doing the same for less.
+
+Scrapy pays for every page what only some crawls need: a task for each layer between engine and
+handler, a coroutine around each plain return value, a look for receivers of signals that nobody
+hears. What stands here does the same work for the same middlewares, pipelines and receivers, and
+pays when it is needed. Each part is named by one of Scrapy's settings, so any of them can be set
+back to Scrapy's own.
+
+| setting | here |
+|---|---|
+| `STATS_CLASS` | `stats.Stats` |
+| `DOWNLOADER` | `downloader.Downloader` |
+| `ITEM_PROCESSOR` | `items.ItemPipelines` |
+
+What no setting names (`signals.py`) is put in place by `engine.py`. `tests/contract/test_lean.py`
+holds every part against Scrapy's.
+"""

@@ -1,0 +1,93 @@
+"""Our own rows, written by their columns, look as Scrapy's exporters write them."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scrapy.exporters import CsvItemExporter, JsonLinesItemExporter
+
+from crawlproj.extensions.rows import CsvRowExporter, JsonRowExporter
+from crawlproj.items import COLUMNS, PAGE_COLUMNS, PageItem
+
+HOSTILE = [
+    "",
+    'a "quoted" title',
+    "comma, semicolon; tab\t",
+    "two\nlines",
+    "carriage\r\nreturn",
+    "'=1+1",
+    "žluťoučký 🐴 \u2028 \x00 end",
+    '"',
+    '","',
+]
+PAIRS = [(CsvRowExporter, CsvItemExporter), (JsonRowExporter, JsonLinesItemExporter)]
+
+
+def a_page(title: str = "", **changes: Any) -> PageItem:
+    given_: dict[str, Any] = {"url": "http://a.test/", "status": 200, "title": title}
+    return PageItem(**given_ | {"fetched_at": "2025-01-31", "worker": "w"} | changes)
+
+
+def written(exporter_class: Any, items: list[Any], columns: Any, **options: Any) -> bytes:
+    file = io.BytesIO()
+    exporter = exporter_class(file, fields_to_export=columns, encoding="utf-8", **options)
+    exporter.start_exporting()
+    for item in items:
+        exporter.export_item(item)
+    exporter.finish_exporting()
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(("ours", "theirs"), PAIRS)
+@pytest.mark.parametrize(
+    "columns",
+    [
+        list(PAGE_COLUMNS),
+        ["title", "url"],
+        ["title"],
+        ["title", "unknown"],
+        {"title": "Title", "url": "Address"},
+        None,
+    ],
+)
+def test_rows_of_hostile_text_are_written_as_scrapy_writes_them(
+    ours: Any, theirs: Any, columns: Any
+) -> None:
+    pages = [a_page(title, priority=1.5, size=7) for title in HOSTILE]
+    assert written(ours, pages, columns) == written(theirs, pages, columns)
+
+
+@pytest.mark.parametrize(("ours", "theirs"), PAIRS)
+@given(title=st.text(st.characters(exclude_categories=["Cs"])), size=st.integers())
+def test_any_text_is_written_as_scrapy_writes_it(
+    ours: Any, theirs: Any, title: str, size: int
+) -> None:
+    pages = [a_page(), a_page(title, size=size)]
+    columns = list(PAGE_COLUMNS)
+    assert written(ours, pages, columns) == written(theirs, pages, columns)
+
+
+@pytest.mark.parametrize(("ours", "theirs"), PAIRS)
+def test_items_of_other_classes_stand_in_the_same_file(ours: Any, theirs: Any) -> None:
+    items = [a_page("one"), {"title": ["a", "b"], "url": b"bytes"}, a_page("two")]
+    if ours is JsonRowExporter:
+        items[1] = {"title": ["a", "b"], "url": "text"}
+    columns = ["url", "title"]
+    assert written(ours, items, columns) == written(theirs, items, columns)
+
+
+def test_options_of_a_feed_hold() -> None:
+    pages = [a_page("a;b"), a_page("c")]
+    columns = ["title", "status"]
+    options = {"delimiter": ";", "include_headers_line": False}
+    assert written(CsvRowExporter, pages, columns, **options) == written(
+        CsvItemExporter, pages, columns, **options
+    )
+
+
+def test_every_class_of_ours_has_its_columns() -> None:
+    assert {kind.__name__ for kind in COLUMNS} == {"PageItem", "FailureItem", "StatsItem"}
