@@ -198,7 +198,7 @@ def test_the_command_says_that_our_own_files_are_no_proof(tmp_path: Path) -> Non
     part.write_text(CSV, newline="")
     done = scrapy_audit(part, part, "--per-host", "2")
     assert done.returncode == 0
-    assert "2 requests to 1 hosts" in done.stdout
+    assert "2 requests to 1 host," in done.stdout
     assert "an origin's log is proof" in done.stdout
 
 
@@ -206,7 +206,7 @@ def test_the_command_says_that_our_own_files_are_no_proof(tmp_path: Path) -> Non
     ("words", "code", "complaint"),
     [
         ([], 2, "give a fetch log"),
-        (["nowhere.log"], 1, "nowhere.log"),
+        (["nowhere.log"], 2, "nowhere.log: cannot be read"),
         (["x", "--delay", "-1"], 2, "--delay: -1: give seconds, 0 to 86400"),
         (["x", "--per-host", "0"], 2, "--per-host: 0: give a whole number, 1 or more"),
         (["x", "--per-host", "many"], 2, "--per-host"),
