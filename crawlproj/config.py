@@ -120,6 +120,7 @@ _SECONDS = Accepts(_number(float, 0, 86_400), "give seconds, 0 to 86400")
 _POSITIVE = Accepts(_number(float, 0.001, 86_400), "give seconds, more than 0, at most 86400")
 _MINUTES = Accepts(_number(float, 0.001, 10**7), "give minutes, more than 0, at most 10000000")
 _MEGABYTES = Accepts(_number(float, 0.001, 10**7), "give megabytes, more than 0, at most 10000000")
+_PORTION = Accepts(_number(float, 0.01, 1), "give a share between 0.01 and 1, such as 0.85")
 _SHARE = Accepts(_number(float, 1e-9, 0.49), "give a share between 0 and 0.5, such as 0.001")
 _BOOL = Accepts(_truth, "give true or false")
 _TEXT = Accepts(str, "give text")
@@ -329,6 +330,18 @@ class Config:
     )
     max_record_bytes: int = _option(
         "FRONTIER_MAX_RECORD_BYTES", 262_144, _COUNT, "largest request that is stored"
+    )
+    watermark: float = _option(
+        "FRONTIER_MEMORY_WATERMARK",
+        0.85,
+        _PORTION,
+        "share of Redis's maxmemory from which on new links wait in the workers",
+    )
+    backlog: int = _option(
+        "FRONTIER_BACKLOG",
+        20_000,
+        _COUNT,
+        "links and pages that may wait in a worker; then it begins no more pages",
     )
     seen_capacity: int = _option(
         "SEEN_CAPACITY", 10_000_000, _COUNT, "URLs in the seen filter's first layer"

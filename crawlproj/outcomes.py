@@ -44,6 +44,7 @@ class Held:
     """A lease in the engine's hands, and the notes taken on it."""
 
     lease: Lease
+    since: int = 0
     started_at: float = field(default_factory=time.monotonic)
     downloaded_at: float | None = None
     status: int = 0

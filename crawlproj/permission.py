@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from redis.exceptions import RedisError
+from redis.exceptions import OutOfMemoryError, RedisError
 from scrapy import Request
 
 from crawlproj import keys, robots
@@ -49,6 +49,8 @@ UNREACHABLE_S = 600
 
 RECHECK_S = 3600
 REMEMBERED = 20_000
+REMEMBERED_BYTES = 64 * 1024 * 1024
+"""Of robots.txt files whose rules are remembered: one may have 500 KiB."""
 
 UNPACKED_BYTES = 16 * 2**20
 """What a compressed robots.txt may grow to; the crawl's own limit is about pages."""
@@ -68,6 +70,7 @@ class Known(NamedTuple):
 
     rules: robots.RobotsRules | None
     until: float
+    size: int
     rests_until: float = 0.0
     """Before that the host gets no page, since nothing has paused it for its Crawl-delay."""
 
@@ -95,7 +98,8 @@ class Permission:
         self._on_sitemaps = on_sitemaps
         self._known: OrderedDict[str, Known] = OrderedDict()
         self._introduced: OrderedDict[str, None] = OrderedDict()
-        self._put_off: Counter[str] = Counter()
+        self._put_off: OrderedDict[str, None] = OrderedDict()
+        self._known_bytes = 0
 
     # For those who find and fetch pages
 
@@ -111,18 +115,29 @@ class Permission:
         unknown = [host for host in dict.fromkeys(hosts) if self._knowledge(host) is None]
         if not unknown:
             return
-        pipeline = self._frontier.client.pipeline(transaction=False)
-        for host in unknown:
-            pipeline.set(self._key(host), ASKED, nx=True, get=True, ex=ASKED_S)
-            pipeline.ttl(self._key(host))
-        replies = await pipeline.execute(raise_on_error=False)
+        replies = await self._look_up(unknown, claim=True)
+        if any(isinstance(reply, OutOfMemoryError) for reply in replies):
+            replies = await self._look_up(unknown, claim=False)
         for host, packed, ttl_s in zip(unknown, replies[::2], replies[1::2], strict=True):
             if isinstance(packed, Exception):
-                await self._forget(host, packed)
+                await self._clear(host, packed)
             elif packed:
                 await self._remember(host, packed, max(1, ttl_s))
-            elif packed is None and self._put_off[host]:
+            elif packed is None and host in self._put_off:
                 self._ask(host, Kind.UNFILTERED)
+
+    async def _look_up(self, hosts: list[str], *, claim: bool) -> list[Any]:
+        """What is kept of each, and for how long; who finds nothing is the one to ask, unless
+        there is no room to say so: then everyone who needs it asks."""
+        pipeline = self._frontier.client.pipeline(transaction=False)
+        for host in hosts:
+            if claim:
+                pipeline.set(self._key(host), ASKED, nx=True, get=True, ex=ASKED_S)
+            else:
+                pipeline.get(self._key(host))
+            pipeline.ttl(self._key(host))
+        replies: list[Any] = await pipeline.execute(raise_on_error=False)
+        return replies
 
     def refusal(self, host: str, url: str) -> str | None:
         """Why a page must not be fetched: its reason, '' if that is not known yet, else None."""
@@ -130,7 +145,8 @@ class Permission:
             return None
         known = self._knowledge(host)
         if known is None:
-            self._put_off[host] += 1
+            self._put_off[host] = None
+            _bound(self._put_off)
             return ""
         if known.rules is None:
             return "robots_unreachable"
@@ -216,7 +232,7 @@ class Permission:
         host = request.meta[ROBOTS_TXT]
         if held.attempts < self._max_attempts:
             held.retry_entry = held.lease.entry
-            await self._frontier.client.set(self._key(host), ASKED, ex=ASKED_S)
+            await self._keep(host, ASKED, ASKED_S)
             return
         held.filtered = REASON
         denial = robots.pack(held.status, robots.Verdict.DENY_ALL)
@@ -229,28 +245,42 @@ class Permission:
     # What is kept
 
     async def _store(self, host: str, packed: bytes, seconds: int) -> None:
-        await self._frontier.client.set(self._key(host), packed, ex=seconds)
+        await self._keep(host, packed, seconds)
         await self._remember(host, packed, seconds)
+
+    async def _keep(self, host: str, packed: bytes, seconds: int) -> None:
+        try:
+            await self._frontier.client.set(self._key(host), packed, ex=seconds)
+        except OutOfMemoryError:
+            logger.info("Redis has no room for %s/robots.txt: other workers ask for it too", host)
 
     async def _remember(self, host: str, packed: bytes, seconds: int) -> None:
         stored = robots.unpack(packed)
         if stored is None:
-            await self._forget(host)
+            await self._clear(host)
             return
         denies = stored.verdict is robots.Verdict.DENY_ALL
         rules = None if denies else stored.rules(self._user_agent)
+        self._forget(host)
         now = time.monotonic()
         rest_s = self._first_rest_s(rules, KEPT_S - seconds) if rules and stored.borrowed else 0.0
-        self._known[host] = Known(rules, now + min(seconds, RECHECK_S), now + rest_s)
+        until = now + min(seconds, RECHECK_S)
+        self._known[host] = Known(rules, until, len(packed), now + rest_s)
+        self._known_bytes += len(packed)
         self._put_off.pop(host, None)
-        _bound(self._known)
+        while len(self._known) > REMEMBERED or self._known_bytes > REMEMBERED_BYTES:
+            self._forget(next(iter(self._known)))
+
+    def _forget(self, host: str) -> None:
+        if known := self._known.pop(host, None):
+            self._known_bytes -= known.size
 
     def _first_rest_s(self, rules: robots.RobotsRules, age_s: int) -> float:
         """What is left of a Crawl-delay that came from another host, where it was not kept."""
         delay_s = min(rules.delay_s or 0.0, self._longest_pause_s)
         return max(0.0, delay_s - max(0, age_s - CLOCK_S))
 
-    async def _forget(self, host: str, error: Exception | None = None) -> None:
+    async def _clear(self, host: str, error: Exception | None = None) -> None:
         """Somebody else's bytes, or even another type, stand where the host's rules should."""
         if error and not str(error).startswith("WRONGTYPE"):
             raise error

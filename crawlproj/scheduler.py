@@ -50,9 +50,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-BACKLOG = 20_000
-"""URLs collected and not yet pushed at which no more pages are begun."""
-
 
 class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
     """`SCHEDULER` of a project: scrapy-redis's settings, our frontier."""
@@ -152,8 +149,10 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
             prefetch=self._crawler.settings.getint("CONCURRENT_REQUESTS"),
             lease_timeout_s=config.lease_timeout_s,
             tells_all=isinstance(ranking, Novelty),
+            backlog=config.backlog,
+            watermark=config.watermark,
         )
-        self.notes = Notes(self.worker.end)
+        self.notes = Notes(lambda held: self.worker.end(held, held.since))
         evidence = Evidence(config.patterns, config.pattern_pages, config.trap_queries)
         self._quarantine = Quarantine(self.frontier, evidence)
         drop = param_pattern(config.drop_params)
@@ -242,16 +241,14 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
         return True
 
     def next_request(self) -> Request | None:
-        if self.worker.backlog > BACKLOG:
-            return None
         while lease := self.worker.take():
-            held = Held(lease)
+            held = Held(lease, self.worker.now)
             request = self._request_of(held)
             if request is not None:
                 self.notes.begin(request, held)
                 self.stats.inc_value("scheduler/dequeued/redis")
                 return request
-            self.worker.end(held)
+            self.worker.end(held, held.since)
         return None
 
     def _request_of(self, held: Held) -> Request | None:
@@ -381,7 +378,12 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
     def _about(self) -> dict[str, Any]:
         self._count_exchange()
         pages = self.stats.get_value("response_received_count", 0)
-        return {"host": socket.gethostname(), "pid": os.getpid(), "pages": pages}
+        return {
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "pages": pages,
+            "waiting": self.worker.links_without_room,
+        }
 
 
 def _rules(config: Config) -> Rules:

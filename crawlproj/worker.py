@@ -2,7 +2,7 @@
 
 Scrapy's engine is never made to wait for Redis. URLs are leased ahead into a buffer, new links
 and ended requests are collected, and three loops exchange them with the frontier: one leases,
-one pushes and settles (children before parents, rows before both), one keeps the heartbeat.
+one hands in (delivery.py: children before parents, rows before both), one keeps the heartbeat.
 When Redis is away they wait for it, and nothing that was collected is dropped.
 """
 
@@ -18,16 +18,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from redis.exceptions import OutOfMemoryError, ResponseError
+from redis.exceptions import ResponseError
 
 from crawlproj import failpoints
 from crawlproj.connection import OUTAGE
 from crawlproj.delivery import Delivery
 from crawlproj.frontier.frontier import Frontier
-from crawlproj.frontier.refusals import CrawlFinished, WorkerDeclaredDead, may_pass
+from crawlproj.frontier.refusals import WorkerDeclaredDead, may_pass
 from crawlproj.frontier.replication import ReplicasBehind
 from crawlproj.frontier.shard import Batch, Kind, Lease, Push, Settlement, State
 from crawlproj.memo import Memo
+from crawlproj.pressure import LOOK_EVERY_S
 from crawlproj.supply import Supply
 from crawlproj.wording import counted, plural
 
@@ -72,23 +73,21 @@ class Worker:
         prefetch: int,
         lease_timeout_s: float,
         tells_all: bool = False,
+        backlog: int = 20_000,
+        watermark: float = 0.85,
     ) -> None:
         self.frontier = frontier
         self.hooks = hooks
-        self._delivery = Delivery(frontier, self._insist)
         self.supply = Supply(prefetch)
         self.lease_timeout_s = lease_timeout_s
         self._tells_all = tells_all
         self.state: State = "running"
-        self.scope: set[str] = set()
         self.held = 0
-        self.late = 0
         self._buffer: deque[Lease] = deque()
-        self._pushes: list[Push] = []
-        self._pending: set[str] = set()
-        self._seen_locally = 0
         self.memo = Memo()
-        self._ended: list[Any] = []
+        self._delivery = Delivery(
+            frontier, hooks, self._insist, backlog=backlog, watermark=watermark
+        )
         self._known: set[tuple[int, int]] = set()
         self._renewed_at = time.monotonic()
         # A host then rests about 3 % longer than it must, and Redis is asked far less often.
@@ -119,7 +118,7 @@ class Worker:
         if not self._buffer:
             self.supply.missed(time.monotonic())
             return None
-        if not self.is_sure:
+        if not self.is_sure or self._delivery.is_full:
             return None
         if len(self._buffer) <= self.supply.depth // 2:
             self._lease_wake.set()
@@ -136,72 +135,74 @@ class Worker:
         the frontier is to hear of every link."""
         if self._tells_all or not self.frontier.seen(host, key):
             return False
-        self._seen_locally += 1
+        self._delivery.seen_locally += 1
         return True
 
     def count_seen(self, links: int) -> None:
         """Links that were recognised from the memo."""
-        self._seen_locally += links
+        self._delivery.seen_locally += links
 
     def push(self, item: Push) -> None:
         """Collect a URL for the frontier, once."""
-        if item.kind == Kind.LINK and not self._tells_all:
-            if item.key in self._pending:
-                self._seen_locally += 1
-                return
-            self._pending.add(item.key)
-        self._pushes.append(item)
+        once = item.kind == Kind.LINK and not self._tells_all
+        if not self._delivery.add(item, once=once):
+            self._delivery.seen_locally += 1
         self._flush_wake.set()
 
-    def end(self, ended: Any) -> None:
-        """Collect a request that has ended."""
-        self._ended.append(ended)
+    @property
+    def now(self) -> int:
+        """The moment, as `end` is told when a request began."""
+        return self._delivery.outbox.now
+
+    def end(self, ended: Any, since: int = 0) -> None:
+        """Collect a request that was begun at that moment and has ended."""
+        self._delivery.outbox.end(ended, since)
         self._flush_wake.set()
+
+    @property
+    def scope(self) -> set[str]:
+        """Hosts or domains that seeds brought into scope."""
+        return self._delivery.scope
 
     @property
     def backlog(self) -> int:
         """URLs collected and not yet in the frontier."""
-        return len(self._pushes)
+        return len(self._delivery.outbox)
+
+    @property
+    def links_without_room(self) -> int:
+        """How many of them wait because Redis is short of memory."""
+        return self._delivery.links_without_room
 
     @property
     def is_idle(self) -> bool:
         """True if nothing is in hand, in progress or on its way."""
-        return not (self._buffer or self.held or self._pushes or self._ended)
+        outbox = self._delivery.outbox
+        return not (self._buffer or self.held or outbox or outbox.ended)
 
-    async def flush(self) -> None:
+    async def flush(self, *, in_any_case: bool = False) -> None:
         """Push what was found, write what was scraped, settle what has ended: in this order."""
         async with self._flushing:
-            pushes, self._pushes = self._pushes, []
-            ended, self._ended = self._ended, []
-            # While there is more to come, known links are counted along with the next new ones.
-            is_last = not self._buffer and self.held <= len(ended)
-            seen_locally = self._seen_locally if pushes or is_last else 0
-            self._seen_locally -= seen_locally
-            try:
-                await self._push(pushes, seen_locally)
-            except CrawlFinished:
-                late = counted(len(pushes), "URL")
-                logger.warning("%s came after the crawl had finished", late)
-            self._pending.difference_update(item.key for item in pushes)
-            if ended:
-                verdicts = [await self.hooks.verdict(one) for one in ended]
-                await self._write_rows()
-                failpoints.reached("written")
-                await self._settle(verdicts)
-                self.held -= len(ended)
+            is_last = not self._buffer and self.held <= len(self._delivery.outbox.ended)
+            settled = await self._delivery.run(is_last=is_last, in_any_case=in_any_case)
+            if settled:
+                self.held -= len(settled)
+                self._let_go(settled)
                 self.supply.released(time.monotonic() + self.frontier.limits.delay_ms / 1000)
 
     async def give_back(self) -> None:
         """Return what was leased and not begun."""
         leases, self._buffer = list(self._buffer), deque()
         if leases:
-            await self._settle([(one.shard, Settlement(one.token, "return")) for one in leases])
+            verdicts = [(one.shard, Settlement(one.token, "return")) for one in leases]
+            await self._insist(partial(self.frontier.settle, verdicts))
+            self._let_go(verdicts)
 
     async def push_now(self, pushes: list[Push]) -> None:
         """Push seeds and return when the frontier has them; raises CrawlFinished if it will not
-        take them any more."""
+        take them any more, OutOfMemoryError if Redis has no room."""
         async with self._flushing:
-            await self._push(pushes, 0)
+            await self._delivery.push_now(pushes)
         self._lease_wake.set()
 
     async def close(self) -> None:
@@ -226,8 +227,9 @@ class Worker:
 
     async def _hand_in(self) -> None:
         await self.give_back()
-        await self.flush()
-        # What a lease call had been granted when it was cut short.
+        await self.flush(in_any_case=True)
+        # What a lease call had been granted when it was cut short, and what found no room for
+        # its links.
         self._buffer.extend(await self._insist(self.frontier.held))
         await self.give_back()
         await self._insist(self.frontier.leave)
@@ -239,6 +241,10 @@ class Worker:
         while True:
             depth = self.supply.depth
             wanted = depth - len(self._buffer)
+            if self._delivery.is_full and self._delivery.pressure.is_tight:
+                await self.give_back()  # others may have room for what they lead to
+                await self._sleep(self._lease_wake, POLL_S)
+                continue
             if wanted < max(1, depth // 2) or not self.is_sure or self._is_behind:
                 await self._sleep(self._lease_wake, POLL_S)
                 continue
@@ -255,7 +261,10 @@ class Worker:
 
     async def _flush_loop(self) -> None:
         while True:
-            await self._flush_wake.wait()
+            if self.links_without_room:
+                await self._sleep(self._flush_wake, LOOK_EVERY_S)
+            else:
+                await self._flush_wake.wait()
             await asyncio.sleep(COALESCE_S if self._buffer else self._coalesce_s)
             self._flush_wake.clear()
             await self.flush()
@@ -299,7 +308,7 @@ class Worker:
             logger.warning("Another server keeps the frontier now: learning anew what it has")
             await self._learn_anew()
         if batch.scope_size > len(self.scope):
-            self.scope |= await self.frontier.scope()
+            self.scope.update(await self.frontier.scope())
         await self._adopt(batch.leases)
         failpoints.reached("leased")
         return batch
@@ -309,29 +318,7 @@ class Worker:
         if batch.state != "running" or not batch.leases:
             await self.hooks.on_state(batch.state)
 
-    async def _push(self, pushes: list[Push], seen_locally: int) -> None:
-        await self._widen_scope(pushes)
-        await self._delivery.bring(pushes, seen_locally)
-
-    async def _widen_scope(self, pushes: list[Push]) -> None:
-        """A seed's links are judged by what seeds brought into scope: that comes first."""
-        seeds = [self.hooks.scope_names(one) for one in pushes if one.kind == Kind.SEED]
-        new = set().union(*seeds) - self.scope
-        if new:
-            await self._insist(partial(self.frontier.widen_scope, new))
-            self.scope |= new
-
-    async def _write_rows(self) -> None:
-        while True:
-            try:
-                return self.hooks.flush_rows()
-            except OSError as error:
-                logger.error("Rows cannot be written (%s); waiting, nothing is settled", error)
-                await asyncio.sleep(2)
-
-    async def _settle(self, verdicts: list[tuple[int, Settlement]]) -> None:
-        failpoints.reached("settle")
-        self.late += await self._insist(lambda: self.frontier.settle(verdicts))
+    def _let_go(self, verdicts: list[tuple[int, Settlement]]) -> None:
         self._known.difference_update((shard, one.token) for shard, one in verdicts)
 
     async def _beat(self) -> None:
@@ -352,8 +339,6 @@ class Worker:
                 result = await operation()
                 self._is_behind = self._is_behind and not was_behind
                 return result
-            except OutOfMemoryError:
-                logger.warning("Redis is out of memory: new URLs wait; raise its maxmemory")
             except ReplicasBehind as error:
                 was_behind = True
                 self._fall_behind(error)

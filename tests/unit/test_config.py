@@ -70,6 +70,11 @@ BAD: dict[str, tuple[list[Any], str]] = {
     "FRONTIER_MAX_ATTEMPTS": (["0", "256", "x"], "give a whole number, 1 to 255"),
     "FRONTIER_RETRY_DELAY": (NOT_SECONDS, SECONDS),
     "FRONTIER_MAX_RECORD_BYTES": (NOT_COUNTS, WHOLE),
+    "FRONTIER_MEMORY_WATERMARK": (
+        ["0", "1.1", "-1", "full", math.nan],
+        "give a share between 0.01",
+    ),
+    "FRONTIER_BACKLOG": (NOT_COUNTS, WHOLE),
     "SEEN_CAPACITY": (NOT_COUNTS, WHOLE),
     "SEEN_ERROR_RATE": (["0", "0.5", "1", "-0.1", "low"], "give a share between 0 and 0.5"),
     "SEEN_AUDIT_ONE_IN": (NOT_COUNTS, WHOLE),
