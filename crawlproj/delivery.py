@@ -39,7 +39,10 @@ Part: TypeAlias = tuple[Shard, list[Push], int]
 PUSH_AT_ONCE = 500
 """URLs in one script call: Redis does nothing else meanwhile."""
 
-PATIENCE_S = 5.0
+LEAST_AT_ONCE = 50
+"""URLs in a call that is not made smaller, however little room there is."""
+
+PATIENCE_S = 2.0
 """How long links wait for pages to make room before some of them are pushed above the watermark:
 a worker that can settle nothing has nothing to wait for."""
 
@@ -94,7 +97,7 @@ class Delivery:
         """
         await self._push_waiting(is_last, in_any_case)
         settled = await self._settle_ended()
-        self.pressure.tell(len(self.outbox), self.is_full)
+        self.pressure.tell(len(self.outbox), self._must_go_on())
         return settled
 
     async def push_now(self, pushes: list[Push]) -> None:
@@ -114,6 +117,7 @@ class Delivery:
                 self._moved_at = time.monotonic()
         except OutOfMemoryError:
             self.pressure.refused()
+            self._halve()
 
     def _must_go_on(self) -> bool:
         waited_s = time.monotonic() - self._moved_at
@@ -147,6 +151,14 @@ class Delivery:
             await self._push(*parts[0])
             parts.popleft()
             failpoints.reached("pushed")
+
+    def _halve(self) -> None:
+        """What was refused at once may go piece by piece."""
+        for parts in self._parts:
+            if parts and len(items := parts[0][1]) > LEAST_AT_ONCE:
+                shard, _, seen_locally = parts.popleft()
+                half = len(items) // 2
+                parts.extendleft([(shard, items[half:], 0), (shard, items[:half], seen_locally)])
 
     async def _push(self, shard: Shard, items: list[Push], seen_locally: int) -> None:
         """Push until it is kept: what a failover took back goes again."""

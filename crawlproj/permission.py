@@ -8,6 +8,7 @@ has not been heard yet is put off; no page is fetched before.
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
@@ -98,7 +99,8 @@ class Permission:
         self._on_sitemaps = on_sitemaps
         self._known: OrderedDict[str, Known] = OrderedDict()
         self._introduced: OrderedDict[str, None] = OrderedDict()
-        self._put_off: OrderedDict[str, None] = OrderedDict()
+        # Hosts that pages in hand wait for, and when to ask for their robots.txt again.
+        self._put_off: OrderedDict[str, float] = OrderedDict()
         self._known_bytes = 0
 
     # For those who find and fetch pages
@@ -123,7 +125,8 @@ class Permission:
                 await self._clear(host, packed)
             elif packed:
                 await self._remember(host, packed, max(1, ttl_s))
-            elif packed is None and host in self._put_off:
+            elif packed is None and self._put_off.get(host, math.inf) <= time.monotonic():
+                self._put_off[host] = time.monotonic() + ASKED_S
                 self._ask(host, Kind.UNFILTERED)
 
     async def _look_up(self, hosts: list[str], *, claim: bool) -> list[Any]:
@@ -145,7 +148,7 @@ class Permission:
             return None
         known = self._knowledge(host)
         if known is None:
-            self._put_off[host] = None
+            self._put_off.setdefault(host, 0.0)
             _bound(self._put_off)
             return ""
         if known.rules is None:

@@ -79,7 +79,7 @@ class Pressure:
         """Redis took one."""
         self._refused = False
 
-    def tell(self, links: int, is_full: bool) -> None:
+    def tell(self, links: int, is_stuck: bool) -> None:
         """Say what is happening and what to do: now and then while it lasts, and when it ends."""
         if not self.is_tight or not links:
             if self._was_tight and not self.is_tight:
@@ -89,16 +89,12 @@ class Pressure:
         self._was_tight = True
         if time.monotonic() - self._told_at >= TELL_EVERY_S:
             self._told_at = time.monotonic()
-            logger.warning("%s", sentence(self.memory, links, is_full))
+            logger.warning("%s", sentence(self.memory, links, is_stuck))
 
 
-def sentence(memory: Memory, links: int, is_full: bool) -> str:
+def sentence(memory: Memory, links: int, is_stuck: bool = False) -> str:
     """One line about a Redis that is short of memory."""
-    then = (
-        "no more pages are begun until there is room"
-        if is_full
-        else "pages go on, and links follow as there is room"
-    )
+    then = "and nothing goes on until there is room" if is_stuck else "pages without new ones go on"
     return (
         f"Redis uses {memory.share:.0%} of its maxmemory: {links:,} new link(s) wait, {then}. "
         f"To give it more: {memory.advice}"

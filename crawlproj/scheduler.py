@@ -357,7 +357,7 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
             state = await self._ending.look(state)
         if state == "stopping":
             await self.worker.give_back()
-            if self.worker.is_idle:
+            if self.worker.is_idle or self.worker.is_stuck:
                 self._watch.close("stopped")
         elif state in ("finished", "stopped"):
             self._watch.close(state)

@@ -11,6 +11,7 @@ from crawlproj import keys, releasing, summary
 from crawlproj.frontier.frontier import UNSETTLED, Frontier
 from crawlproj.frontier.hosts import read_host
 from crawlproj.items import utc_timestamp
+from crawlproj.pressure import Memory, memory_of
 
 SHOWN_HOSTS = 5
 MOST_HOSTS = 20_000
@@ -39,6 +40,7 @@ async def read(frontier: Frontier) -> dict[str, Any]:
         "balance": ledger["discovered"] - settled,
         "hosts": await _host_count(frontier),
         "workers": workers,
+        "memory": _memory(await memory_of(frontier.client), workers),
         "crew": meta.get("crew", "").split(),
         "seen": await _seen(frontier, counts),
         "patterns": [await releasing.row(frontier, one) for one in await releasing.find(frontier)],
@@ -129,6 +131,7 @@ def _nothing(crawl: str) -> dict[str, Any]:
         "balance": 0,
         "hosts": 0,
         "workers": [],
+        "memory": _memory(Memory(), []),
         "crew": [],
         "patterns": [],
         "seen": {"capacity": 0, "items": 0, "expected_fp": 0.0, "measured_fp": None},
@@ -163,6 +166,12 @@ async def _workers(frontier: Frontier) -> list[dict[str, Any]]:
         shown = name.decode(errors="replace")
         workers.append({**_told(about), "name": shown, "leased": held, "alive": alive})
     return workers
+
+
+def _memory(memory: Memory, workers: list[dict[str, Any]]) -> dict[str, Any]:
+    """Redis's memory, and the links that wait in workers for room there."""
+    waiting = sum(int(worker.get("waiting") or 0) for worker in workers)
+    return {**memory._asdict(), "share": round(memory.share, 4), "waiting": waiting}
 
 
 def _told(about: bytes) -> dict[str, Any]:

@@ -180,6 +180,12 @@ class Worker:
         outbox = self._delivery.outbox
         return not (self._buffer or self.held or outbox or outbox.ended)
 
+    @property
+    def is_stuck(self) -> bool:
+        """True if all that is left here are links without room, and the pages that led to them."""
+        in_progress = self.held - len(self._delivery.outbox.ended)
+        return bool(self.links_without_room) and not self._buffer and not in_progress
+
     async def flush(self, *, in_any_case: bool = False) -> None:
         """Push what was found, write what was scraped, settle what has ended: in this order."""
         async with self._flushing:

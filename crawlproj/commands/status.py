@@ -11,6 +11,7 @@ from crawlproj import status
 from crawlproj.commanding import FrontierCommand, show
 from crawlproj.commands.patterns import as_line
 from crawlproj.frontier.frontier import Frontier
+from crawlproj.pressure import Memory, sentence
 from crawlproj.wording import counted
 
 REFRESH_S = 1.0
@@ -58,7 +59,13 @@ def as_text(now: dict[str, Any]) -> str:
     shown = {host["host"]: host for host in (*now["busiest"], *now["slowest"])}
     lines += [f"    {_host(host)}" for host in shown.values()]
     lines += _patterns(now["patterns"])
-    lines += ["", _seen(now["seen"]), "", f"  workers: {len(now['workers'])}"]
+    lines += [
+        "",
+        _seen(now["seen"]),
+        *_memory(now["memory"]),
+        "",
+        f"  workers: {len(now['workers'])}",
+    ]
     lines += [f"    {_worker(worker)}" for worker in now["workers"]]
     return "\n".join(lines)
 
@@ -86,6 +93,14 @@ def _worker(worker: dict[str, Any]) -> str:
 def _reasons(counts: dict[str, int]) -> str:
     ranked = sorted(counts.items(), key=lambda item: -item[1])
     return "  " + ", ".join(f"{reason} {count:,}" for reason, count in ranked) if ranked else ""
+
+
+def _memory(memory: dict[str, Any]) -> list[str]:
+    """A line when Redis is short of it."""
+    if not memory["waiting"]:
+        return []
+    found = Memory(memory["used"], memory["limit"])
+    return ["", f"  {sentence(found, memory['waiting'])}"]
 
 
 def _seen(seen: dict[str, Any]) -> str:
