@@ -235,6 +235,12 @@ class Config:
     feed_rotate_minutes: float = _option(
         "CRAWL_FEED_ROTATE_MINUTES", 60.0, _MINUTES, "age at which a feed file is closed"
     )
+    memory_limit_mb: int = _option(
+        "CRAWL_MEMORY_LIMIT_MB",
+        0,
+        _DEPTH,
+        "megabytes at which a worker hands in and ends, for another; 0: MEMUSAGE_LIMIT_MB",
+    )
     worker_id: str = _option(
         "CRAWL_WORKER_ID", "", _TEXT, "name of this worker; made from host name and process id"
     )
@@ -421,6 +427,7 @@ def _from_scrapy(settings: Mapping[str, Any]) -> dict[str, Any]:
         ("delay_s", "DOWNLOAD_DELAY", _SECONDS, 0.0),
         ("per_host", "CONCURRENT_REQUESTS_PER_DOMAIN", _DEPTH, 1),
         ("depth", "DEPTH_LIMIT", _DEPTH, None),
+        ("memory_limit_mb", "MEMUSAGE_LIMIT_MB", _DEPTH, 0),
     )
     return {
         ours: _parsed(theirs, settings.get(theirs) or 0, accepts) or default

@@ -79,12 +79,13 @@ FEED_EXPORTERS = {
     **dict.fromkeys(("jsonlines", "jsonl", "jl"), "crawlproj.extensions.rows.JsonRowExporter"),
 }
 EXTENSIONS = {
-    "crawlproj.extensions.memory.RareCollections": 0,
+    "crawlproj.extensions.garbage.RareCollections": 0,
     "scrapy.extensions.feedexport.FeedExporter": None,
     "crawlproj.extensions.feeds.FlushingFeedExporter": 0,
     "crawlproj.extensions.progress.Progress": 100,
     "scrapy.extensions.logstats.LogStats": None,
     "scrapy.extensions.memusage.MemoryUsage": None,
+    "crawlproj.extensions.memory.MemoryLimit": 0,
 }
 LOG_LEVEL = "INFO"
 LOG_FORMATTER = "crawlproj.extensions.quiet.QuietLogFormatter"

@@ -5,12 +5,21 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
+from typing import TYPE_CHECKING
 
 from scrapy.commands import crawl
 from scrapy.exceptions import UsageError
 
 from crawlproj.commanding import check_profile, check_start, speak_in_one_line
 from crawlproj.errors import ConfigError, CrawlError
+from crawlproj.extensions import memory
+
+if TYPE_CHECKING:
+    from scrapy import Spider
+    from scrapy.crawler import Crawler
+
+EXIT_CODES = {memory.REASON: memory.REPLACE_ME, "failed": 1, "could not start": 1}
+"""By the reason for which the spider closed; others are 0."""
 
 CHATTER = (
     "scrapy.utils.log",
@@ -53,6 +62,13 @@ class Command(crawl.Command):
             self.exitcode = 1
             return
         super().run(args, opts)
+        assert self._crawler.stats is not None
+        reason = self._crawler.stats.get_value("finish_reason")
+        self.exitcode = self.exitcode or EXIT_CODES.get(reason, 0)
+
+    def _create_crawler(self, spidercls: type[Spider] | str) -> Crawler:
+        self._crawler = super()._create_crawler(spidercls)
+        return self._crawler
 
 
 def _is_warning(record: logging.LogRecord) -> bool:

@@ -1,4 +1,7 @@
-"""`scrapy fleet site -n 4`: several workers on this machine, started and ended together."""
+"""`scrapy fleet site -n 4`: several workers on this machine, started and ended together.
+
+A worker that ends early, at its memory limit or by a signal, gets a successor (crew.py).
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +25,7 @@ from scrapy.utils.conf import arglist_to_dict
 from crawlproj import connection, status
 from crawlproj.commanding import ProjectCommand, check_start
 from crawlproj.config import Config
+from crawlproj.crew import Place
 from crawlproj.errors import ConfigError, CrawlError
 from crawlproj.frontier.frontier import Frontier
 
@@ -72,7 +77,8 @@ class Fleet:
         self._progress = progress
         self._folder = folder
         self._run = run
-        self._workers: list[subprocess.Popen[bytes]] = []
+        self._places: list[Place] = []
+        self._is_stopping = False
 
     def sail(self, count: int) -> int:
         """Start the workers, wait for all of them; 0 if each ended well."""
@@ -80,23 +86,24 @@ class Fleet:
             signal.signal(name, self._pass_on)
         for number in range(1, count + 1):
             log = self._folder / f"worker-{number}.log"
-            self._workers.append(self._start(log))
-            print(f"worker {number}: process {self._workers[-1].pid}, log in {log}", flush=True)
+            place = Place(f"worker {number}", partial(self._start, log))
+            self._places.append(place)
+            print(f"{place.name}: process {place.process.pid}, log in {log}", flush=True)
         self._wait()
-        failed = [worker for worker in self._workers if worker.returncode]
-        for worker in failed:
-            print(f"process {worker.pid} ended with {worker.returncode}", file=sys.stderr)
+        complaints = list(filter(None, (place.complaint for place in self._places)))
+        for complaint in complaints:
+            print(complaint, file=sys.stderr)
         summary = self._folder / "summary.txt"
         if summary.exists():
             print(summary.read_text())
-        return 1 if failed else 0
+        return 1 if complaints else 0
 
     def _wait(self) -> None:
         """Show how the crawl stands until all workers have ended: in one line on a terminal."""
         is_terminal = sys.stdout.isatty()
         every_s = TELL_EVERY_S if is_terminal else 5 * TELL_EVERY_S
         told_at = time.monotonic()
-        while any(worker.poll() is None for worker in self._workers):
+        while self._goes_on():
             time.sleep(LOOK_EVERY_S)
             if time.monotonic() - told_at >= every_s and (line := self._progress()):
                 told_at = time.monotonic()
@@ -104,6 +111,13 @@ class Fleet:
                 sys.stdout.flush()
         if is_terminal:
             print()
+
+    def _goes_on(self) -> bool:
+        """Replace workers that ended early; False once all have ended."""
+        for place in self._places:
+            if not self._is_stopping and (replaced := place.replace()):
+                print(replaced, flush=True)
+        return any(place.is_manned for place in self._places)
 
     def _start(self, log: Path) -> subprocess.Popen[bytes]:
         # In a session of its own, so that Ctrl-C reaches it once: from here.
@@ -117,9 +131,10 @@ class Fleet:
 
     def _pass_on(self, number: int, _: Any) -> None:
         print("stopping the workers; once more ends them at once", file=sys.stderr)
-        for worker in self._workers:
-            if worker.poll() is None:
-                worker.send_signal(number)
+        self._is_stopping = True
+        for place in self._places:
+            if place.is_manned:
+                place.process.send_signal(number)
 
 
 def _progress(crawl: str, resolved: connection.Resolved) -> str:

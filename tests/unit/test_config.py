@@ -50,6 +50,7 @@ BAD: dict[str, tuple[list[Any], str]] = {
     "CRAWL_STATS_INTERVAL": (["0", *NOT_SECONDS], POSITIVE),
     "CRAWL_FEED_ROTATE_MB": (["0", "-1", "big", math.inf], "give megabytes, more than 0"),
     "CRAWL_FEED_ROTATE_MINUTES": (["0", "old"], "give minutes, more than 0"),
+    "CRAWL_MEMORY_LIMIT_MB": (["-1", "little", 1.5], "give a whole number, 0 or more"),
     "POLITENESS_DELAY": (NOT_SECONDS, SECONDS),
     "POLITENESS_PER_HOST": (NOT_COUNTS, WHOLE),
     "CRAWL_ALLOW_ADDRESSES": (["10.0.0.0/99", "home", 5], "give networks such as"),

@@ -1,0 +1,115 @@
+"""Workers that end early: at their memory limit, or killed. `scrapy fleet` replaces them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from crawlproj.crew import MOST_REPLACED, Place
+from crawlproj.demo import DemoServer, WebSpec
+from crawlproj.extensions.memory import REPLACE_ME
+from tests.servers.fleet import PROJECT, Fleet, fleet
+from tests.servers.redis import RedisServer, wait_for
+
+WEB = WebSpec(hosts=4, pages=160).smooth()
+POLITE = 0.2
+"""Seconds between requests to a host: the crawl lasts for eight, however fast the machine is."""
+
+
+@pytest.fixture(scope="module")
+def web() -> Iterator[DemoServer]:
+    with DemoServer(WEB) as server:
+        yield server
+
+
+@pytest.fixture
+def ships(tmp_path: Path, redis_server: RedisServer) -> Iterator[Fleet]:
+    with fleet(tmp_path, redis_server.url) as sailing:
+        yield sailing
+
+
+def _sail(ships: Fleet, web: DemoServer, *settings: str) -> subprocess.Popen[str]:
+    words = ["-a", f"seeds={','.join(web.seeds)}", "-a", f"delay={POLITE}"]
+    for setting in (f"CRAWL_OUTPUT={ships.output}", "SEEN_CAPACITY=10000", *settings):
+        words += ["-s", setting]
+    return subprocess.Popen(
+        [sys.executable, "-m", "scrapy", "fleet", "site", "-n", "1", *words],
+        env=ships.env,
+        cwd=PROJECT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def _end(process: subprocess.Popen[str]) -> str:
+    try:
+        return process.communicate(timeout=180)[0]
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            process.wait(30)
+
+
+def test_a_worker_at_its_memory_limit_hands_in_and_is_replaced(
+    ships: Fleet, web: DemoServer
+) -> None:
+    low = ("CRAWL_MEMORY_LIMIT_MB=1", "MEMUSAGE_CHECK_INTERVAL_SECONDS=4")
+    process = _sail(ships, web, *low)
+    said = _end(process)
+    assert process.returncode == 0, said
+    assert "reached its memory limit" in said
+    expected = web.web.expected(web.seeds).pages
+    assert Counter(ships.urls()) == Counter(expected)
+    now = ships.status()
+    assert (now["done"], now["balance"], now["reclaimed"]) == (len(expected), 0, 0)
+    assert len(list((ships.output / "site").glob("pages-*.csv"))) > 1
+
+
+def test_a_killed_worker_is_replaced_and_nothing_is_lost(ships: Fleet, web: DemoServer) -> None:
+    process = _sail(ships, web, "FRONTIER_LEASE_TIMEOUT=3")
+    try:
+        wait_for(lambda: ships.status()["done"] > 5, "pages are done", 60)
+        [worker] = ships.status()["workers"]
+        os.kill(worker["pid"], signal.SIGKILL)
+    finally:
+        said = _end(process)
+    assert process.returncode == 0, said
+    assert f"process {worker['pid']} was killed (signal 9)" in said
+    expected = web.web.expected(web.seeds).pages
+    assert set(ships.urls()) == set(expected)
+    assert ships.status()["balance"] == 0
+
+
+def test_a_worker_alone_says_what_to_do_at_its_memory_limit(ships: Fleet, web: DemoServer) -> None:
+    low = {"CRAWL_MEMORY_LIMIT_MB": 1, "MEMUSAGE_CHECK_INTERVAL_SECONDS": 1}
+    worker = ships.start(low, seeds=web.seeds[0], delay=5)
+    assert worker.wait() == "memory"
+    assert worker.process.returncode == REPLACE_ME
+    assert "start the worker again: nothing is lost" in worker.log
+    now = ships.status()
+    assert (now["leased"], now["workers"], now["balance"]) == (0, [], 0)
+
+
+def test_a_place_whose_workers_all_end_early_stays_empty() -> None:
+    place = Place("worker 1", lambda: subprocess.Popen(["sh", "-c", f"exit {REPLACE_ME}"]))
+    replaced = 0
+    while place.process.wait(10) == REPLACE_ME and place.replace():
+        replaced += 1
+    assert replaced == MOST_REPLACED
+    assert place.complaint.endswith(f"ended with {REPLACE_ME}, after 10 before it: see its log")
+
+
+@pytest.mark.parametrize("code", [0, 1, 2])
+def test_a_worker_that_has_said_why_it_ended_is_not_replaced(code: int) -> None:
+    place = Place("worker 1", lambda: subprocess.Popen(["sh", "-c", f"exit {code}"]))
+    place.process.wait(10)
+    assert place.replace() == ""
+    assert bool(place.complaint) == bool(code)
