@@ -267,9 +267,9 @@ class Permission:
         self._forget(host)
         now = time.monotonic()
         rest_s = self._first_rest_s(rules, KEPT_S - seconds) if rules and stored.borrowed else 0.0
-        until = now + min(seconds, RECHECK_S)
-        self._known[host] = Known(rules, until, len(packed), now + rest_s)
-        self._known_bytes += len(packed)
+        until, size = now + min(seconds, RECHECK_S), len(stored.body)
+        self._known[host] = Known(rules, until, size, now + rest_s)
+        self._known_bytes += size
         self._put_off.pop(host, None)
         while len(self._known) > REMEMBERED or self._known_bytes > REMEMBERED_BYTES:
             self._forget(next(iter(self._known)))

@@ -12,7 +12,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-TOTALS = ("discovered", "queued", "delayed", "leased", "done", "dead", "duplicates")
+TOTALS = (
+    *("discovered", "queued", "delayed", "leased", "done", "dead"),
+    *("duplicates", "reclaimed", "late"),
+)
 
 MOST_SHOWN = 8
 LABEL_WIDTH = 14
@@ -94,12 +97,19 @@ def _figures(summary: Mapping[str, Any]) -> Iterable[str]:
         "found": f"{summary['discovered']:,} URLs, {summary['duplicates']:,} more links to them",
         "filtered": f"{sum(summary['filtered'].values()):,}",
         "still open": ", ".join(f"{count:,} {name}" for name, count in open_urls.items()),
+        "taken back": _taken_back(summary),
         "hosts": f"{len(hosts) if isinstance(hosts, Mapping) else hosts:,}",
         "workers": f"{len(summary['workers']):,}",
         "started": summary["started_at"],
         "finished" if summary["state"] == "finished" else "until": summary["finished_at"],
     }
     return [f"  {label:<{LABEL_WIDTH}}{text}" for label, text in figures.items() if text]
+
+
+def _taken_back(summary: Mapping[str, Any]) -> str:
+    if not summary["reclaimed"] and not summary["late"]:
+        return ""
+    return f"{summary['reclaimed']:,} URLs of silent workers, {summary['late']:,} late results"
 
 
 def _table(counts: Mapping[str, int]) -> list[str]:

@@ -16,6 +16,10 @@ from crawlproj.wording import counted
 
 REFRESH_S = 1.0
 SHOWN_PATTERNS = 5
+LOSSES = (
+    ("reclaimed", "URLs taken back from workers that fell silent"),
+    ("late", "results that came after that, and were refused"),
+)
 
 
 class Command(FrontierCommand):
@@ -55,6 +59,7 @@ def as_text(now: dict[str, Any]) -> str:
     )
     lines.append(f"  {'balance':<12}{now['balance']:>12,}")
     lines += ["", f"  {'duplicates':<12}{now['duplicates']:>12,}  links to URLs known already"]
+    lines += [f"  {name:<12}{now[name]:>12,}  {meaning}" for name, meaning in LOSSES if now[name]]
     lines.append(f"  {'hosts':<12}{now['hosts']:>12,}")
     shown = {host["host"]: host for host in (*now["busiest"], *now["slowest"])}
     lines += [f"    {_host(host)}" for host in shown.values()]

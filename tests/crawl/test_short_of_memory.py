@@ -90,9 +90,11 @@ def test_a_redis_that_is_full_says_so_and_goes_on_when_it_is_given_more(
         wait_for(lambda: ships.status()["memory"]["waiting"], "the worker tells of links", 60)
         shown = ships.command("status", "site").stdout
         assert WAITS in shown and "redis-cli config set maxmemory 2mb" in shown
+        ships.start()
+        wait_for(lambda: len(ships.status()["workers"]) == 2, "another worker joins", 60)
         assert ships.status()["balance"] == 0
         redis.config_set("maxmemory", 100_000_000)
-        assert worker.wait(120) == "finished"
+        assert ships.wait(120) == ["finished"] * 2
         fetched = fetch_counts(web.requests())
         expected = web.web.expected(web.seeds).pages
     assert "Redis has room again" in worker.log

@@ -1,6 +1,7 @@
-#!lua
+#!lua flags=allow-oom
 -- Opens the crawl on one shard: begins a new one, joins a running one, or resumes
--- one that was interrupted or stopped.
+-- one that was interrupted or stopped. Also when Redis is out of memory: whoever joins
+-- then can settle, and so make room.
 --
 -- KEYS  as in _crawl.lua
 -- ARGV  1 epoch to begin with, if a new crawl begins (or '' on shards other than

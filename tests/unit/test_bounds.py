@@ -1,0 +1,106 @@
+"""What a worker keeps in memory is bounded, whatever the web sends it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from crawlproj import memo, permission, robots
+from crawlproj.connection import connect
+from crawlproj.frontier.frontier import Frontier, Limits
+from crawlproj.frontier.pacing import Overrides
+from crawlproj.frontier.shard import Kind, Lease, Push, Settlement
+from crawlproj.memo import Memo
+from crawlproj.permission import Permission
+from crawlproj.worker import Worker
+from tests.contract.mortal import hooks
+from tests.servers.redis import RedisServer
+
+
+def test_the_memo_forgets_the_older_half_of_its_links() -> None:
+    known = Memo()
+    for number in range(3 * memo.MOST):
+        known.add(f"/{number}")
+    assert len(known) <= memo.MOST
+    assert f"/{3 * memo.MOST - 1}" in known
+    assert "/0" not in known
+
+
+def test_the_memo_does_not_keep_very_long_links() -> None:
+    known = Memo()
+    known.add("/" + "x" * memo.LONGEST)
+    assert len(known) == 0
+
+
+def _permission(frontier: Any = None) -> Permission:
+    return Permission(
+        frontier, lambda _: None, user_agent="test", max_attempts=1, overrides=Overrides({})
+    )
+
+
+def test_long_robots_files_are_remembered_up_to_so_many_bytes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(permission, "REMEMBERED_BYTES", 50_000)
+    rules = robots.pack(200, robots.Verdict.RULES, b"User-agent: *\n" + b"Disallow: /x\n" * 1000)
+    known = _permission()
+    for number in range(20):
+        asyncio.run(known._remember(f"http://h{number}", rules, 1000))
+    assert sum(one.size for one in known._known.values()) == known._known_bytes <= 50_000
+    assert known.refusal("http://h19", "http://h19/y") is None
+    assert known.refusal("http://h0", "http://h0/y") == ""
+
+
+def test_hosts_that_never_answer_are_remembered_up_to_so_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(permission, "REMEMBERED", 100)
+    known = _permission()
+    for number in range(500):
+        assert known.refusal(f"http://h{number}", f"http://h{number}/") == ""
+    assert len(known._put_off) == 100
+
+
+def _worker(frontier: Frontier, **limits: Any) -> Worker:
+    worker = Worker(frontier, hooks(), prefetch=4, lease_timeout_s=60, **limits)
+    worker._buffer.append(Lease(0, 1, "http://a", 0, b""))
+    return worker
+
+
+def test_a_worker_with_too_many_links_in_hand_begins_no_more_pages() -> None:
+    worker = _worker(Frontier(None, "c", "w"), backlog=3)
+    for number in range(3):
+        assert worker._delivery.is_full is False
+        worker.push(Push(Kind.LINK, "http://a", 0, b"", f"/{number}"))
+    assert worker.take() is None
+
+
+def test_a_worker_with_too_many_ended_pages_in_hand_begins_no_more() -> None:
+    worker = _worker(Frontier(None, "c", "w"), backlog=3)
+    for number in range(3):
+        worker.end(Settlement(number, "done"))
+    assert worker.take() is None
+
+
+def test_a_worker_that_was_declared_dead_forgets_what_it_was_about_to_fetch(
+    redis_server: RedisServer,
+) -> None:
+    async def live_and_die() -> Worker:
+        client = await connect(redis_server.url)
+        frontier = Frontier(client, "c", "w")
+        await frontier.open(Limits(seen_capacity=100), {}, "run")
+        worker = Worker(frontier, hooks(), prefetch=4, lease_timeout_s=60)
+        await frontier.push([Push(Kind.SEED, "http://a", 0, b"\0\1/", "http://a/")])
+        await frontier.renew(1, {})
+        await worker._lease(1)
+        await asyncio.sleep(0.01)
+        await frontier.reclaim()
+        await worker._lease(1)
+        await client.aclose()
+        return worker
+
+    worker = asyncio.run(live_and_die())
+    assert worker._known == {(one.shard, one.token) for one in worker._buffer}
+    assert len(worker._known) == 1
