@@ -16,8 +16,8 @@ The life of a URL, and who moves it
 1. A page's links are read by `links.py`, made one form by `urls.py`, judged by `rules.py`, ranked
    by `frontier/scoring.py` and collected by `discovery.py`. Seeds come through `intake.py`, and
    ordinary Requests through `scheduler.py` and `records.py`; all meet in `worker.py`.
-2. `worker.py` pushes what was collected. In Redis, `frontier/lua/push.lua` asks the seen filter,
-   puts what is new into its host's queue, and then marks it seen: QUEUED.
+2. `delivery.py` pushes what was collected (`outbox.py`). In Redis, `frontier/lua/push.lua` asks
+   the seen filter, puts what is new into its host's queue, and then marks it seen: QUEUED.
 3. `frontier/lua/lease.lua` gives the best URLs of hosts that are due to one worker: LEASED. The
    host is checked out until the request has ended and its pause has passed. Leases are taken ahead
    into a buffer, from which Scrapy's engine is served without waiting.
@@ -25,7 +25,8 @@ The life of a URL, and who moves it
    in the host's queue, in front of all others.
 5. Scrapy downloads, the spider parses, items pass `pipelines/` into the feeds. `notes.py` writes
    down what happens; `engine.py` tells when it is over; `outcomes.py` makes a verdict of it.
-6. `worker.py` pushes the page's links, has its rows written to disk, and only then settles it:
+6. `delivery.py` pushes the page's links, has its rows written to disk, and only then settles it
+   (a Redis without room for links, see `pressure.py`, makes the page wait, not its host):
    `frontier/lua/settle.lua` makes it DONE, DEAD, FILTERED or DELAYED, and starts the host's pause.
 7. A worker lives by its heartbeat (`renew.lua`). When one falls silent, `reclaim.lua` queues again
    what it held; should it come back, its late verdicts find nothing to settle.
