@@ -14,8 +14,10 @@ The life of a URL, and who moves it
                  DEAD (reason)   FILTERED (reason)           DONE
 
 1. A page's links are read by `links.py`, made one form by `urls.py`, judged by `rules.py`, ranked
-   by `frontier/scoring.py` and collected by `discovery.py`. Seeds come through `intake.py`, and
-   ordinary Requests through `scheduler.py` and `records.py`; all meet in `worker.py`.
+   by `frontier/scoring.py` and collected by `discovery.py`. Seeds come through `intake.py`, the
+   pages of sitemaps through `sitemap_reading.py`, and ordinary Requests through `scheduler.py` and
+   `records.py`; all meet in `worker.py`. What belongs to a URL pattern that brings nothing new is
+   kept aside by `quarantine.py`, as FILTERED (pattern), until a user releases it.
 2. `delivery.py` pushes what was collected (`outbox.py`). In Redis, `frontier/lua/push.lua` asks
    the seen filter, puts what is new into its host's queue, and then marks it seen: QUEUED.
 3. `frontier/lua/lease.lua` gives the best URLs of hosts that are due to one worker: LEASED. The

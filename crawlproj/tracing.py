@@ -23,8 +23,10 @@ from crawlproj.frontier.shard import Shard
 from crawlproj.frontier.wire import unpack
 from crawlproj.items import utc_timestamp
 from crawlproj.links import MAX_SHOWN
+from crawlproj.quarantine import REASON
 from crawlproj.records import glance
 from crawlproj.rules import Rules
+from crawlproj.shapes import any_query, pattern_of
 from crawlproj.urls import DROPPED_PARAMS, Url, UrlError, normalise
 from crawlproj.wording import counted
 
@@ -66,7 +68,7 @@ async def _unusable(frontier: Frontier, text: str, error: UrlError, is_there: bo
 async def _usable(frontier: Frontier, url: Url, folder: Path) -> Trace:
     """In the order in which a URL moves, so that one which moves meanwhile is not missed."""
     shard = frontier.shard_of(url.host)
-    for look in (_queued, _delayed, _leased, _dead):
+    for look in (_queued, _delayed, _leased, _dead, _aside):
         if found := await look(shard, url):
             return found
     if found := _row(folder, url):
@@ -135,6 +137,18 @@ async def _dead(shard: Shard, url: Url) -> Trace | None:
     return None
 
 
+async def _aside(shard: Shard, url: Url) -> Trace | None:
+    prefix = keys.aside_prefix(shard.crawl, shard.number)
+    for pattern in (pattern_of(url.path), any_query(url.path)):
+        async for packed in _entries(shard.client, f"{prefix}{url.host} {pattern}"):
+            with suppress(ValueError, TypeError):
+                _, _, entry, _ = unpack(packed)
+                if _is(url, entry):
+                    text = f"set aside with its URL pattern {url.host}{pattern} (scrapy patterns)"
+                    return Trace("filtered", text, {"reason": REASON, "pattern": pattern})
+    return None
+
+
 def _row(folder: Path, url: Url) -> Trace | None:
     """The last row that this machine's files have of the URL."""
     found: dict[str, str] = {}
@@ -177,10 +191,12 @@ async def _is_seen(shard: Shard, key: str) -> bool:
     return False
 
 
+_GIVEN = [one.name for one in fields(Rules) if one.init]
+
+
 def _rules(meta: dict[str, str]) -> Rules:
     plan = json.loads(meta["plan"])["rules"]
-    known = {one.name for one in fields(Rules) if one.init}
-    given = {name: value for name, value in plan.items() if name in known}
+    given = {name: plan[name] for name in _GIVEN if name in plan}
     return Rules(**given | {name: tuple(given[name]) for name in ("allow", "deny")})
 
 
@@ -199,8 +215,9 @@ _RULES = {
 
 
 def _rule(rules: Rules, reason: str) -> str:
-    values = {name: " ".join(v) if isinstance(v, tuple) else v for name, v in vars(rules).items()}
-    return _RULES[reason].format(**values)
+    values = {name: getattr(rules, name) for name in _GIVEN}
+    patterns = {name: " ".join(values[name]) for name in ("allow", "deny")}
+    return _RULES[reason].format(**values | patterns)
 
 
 def _is(url: Url, entry: bytes) -> bool:

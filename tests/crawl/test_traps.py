@@ -128,6 +128,11 @@ def _anchors(paths: Iterable[str]) -> str:
     return "".join(f'<a href="{path}">x</a>' for path in paths)
 
 
+def why(ships: Fleet, url: str) -> str:
+    told: str = json.loads(ships.command("why", "site", url, "--json").stdout)["text"]
+    return told
+
+
 def assert_settled(ships: Fleet) -> dict[str, object]:
     now = ships.status()
     assert [now[name] for name in ("balance", "queued", "delayed", "leased")] == [0, 0, 0, 0]
@@ -229,8 +234,10 @@ def test_a_path_with_ever_new_queries_is_set_aside(ships: Fleet) -> None:
     now = assert_settled(ships)
     [row] = now["patterns"]  # type: ignore[misc,attr-defined]
     assert (row["pattern"], row["why"]) == (f"{origin.url('')}/shop?*", "queries")
-    why = ships.command("why", "site", origin.url("/shop?f=24"))
-    assert why.returncode == 0, why.stderr
+    told = {path: why(ships, origin.url(path)) for path in ("/shop?f=24", "/a/a/a/a", "/x.jpg")}
+    assert told["/shop?f=24"].startswith(f"set aside with its URL pattern {row['pattern']}")
+    assert "CRAWL_TRAP_REPEATS=3" in told["/a/a/a/a"]
+    assert "CRAWL_MEDIA" in told["/x.jpg"]
 
 
 def test_media_are_fetched_if_they_are_asked_for_embedded_ones_too(ships: Fleet) -> None:
