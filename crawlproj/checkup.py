@@ -17,9 +17,11 @@ from typing import Any, Literal, NamedTuple
 from redis.asyncio import RedisCluster
 from redis.exceptions import RedisError
 from scrapy.settings import BaseSettings
+from scrapy.utils.misc import load_object
 
 from crawlproj import connection
 from crawlproj.config import Config
+from crawlproj.download import SafeDownloadHandler
 from crawlproj.errors import ConfigError, CrawlError
 
 SLOW_MS = 10.0
@@ -53,6 +55,24 @@ def check_settings(settings: BaseSettings) -> Iterator[Finding]:
     if not settings.getbool("ROBOTSTXT_OBEY"):
         text = "robots.txt is not obeyed (ROBOTSTXT_OBEY): only for servers of your own"
         yield Finding("warn", "robots", text)
+
+
+def check_downloads(settings: BaseSettings) -> Iterator[Finding]:
+    """Pages come through the handler that judges addresses; Scrapy's others, HTTP/2 among them,
+    connect to whatever a name resolves to."""
+    handlers = settings.getwithbase("DOWNLOAD_HANDLERS")
+    for scheme in ("http", "https"):
+        path = handlers.get(scheme)
+        if path is not None and not _judges_addresses(path):
+            text = f"{path} does not judge addresses: pages can lead it into your own network"
+            yield Finding("warn", f"{scheme} downloads", text)
+
+
+def _judges_addresses(handler: Any) -> bool:
+    try:
+        return issubclass(load_object(handler), SafeDownloadHandler)
+    except (ImportError, NameError, TypeError, ValueError):
+        return False
 
 
 async def check_redis(settings: BaseSettings) -> list[Finding]:

@@ -25,6 +25,7 @@ class Command(ProjectCommand):
         assert self.settings is not None
         findings = [
             *checkup.check_settings(self.settings),
+            *checkup.check_downloads(self.settings),
             *asyncio.run(checkup.check_redis(self.settings)),
             *checkup.check_files(self.settings),
             *checkup.check_dns(opts.dns),
