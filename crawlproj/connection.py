@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from redis import exceptions
-from redis.asyncio import ConnectionPool, Redis, RedisCluster
+from redis.asyncio import BlockingConnectionPool, Redis, RedisCluster
 from redis.asyncio.connection import SSLConnection, parse_url
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
@@ -109,7 +109,7 @@ async def connect(url: str, params: Mapping[str, Any] | None = None) -> RedisCli
     follows, comes instead of running it.)
     """
     options = _options(url, params or {})
-    client = Redis.from_pool(ConnectionPool(**options))
+    client = Redis.from_pool(BlockingConnectionPool(**options))
     async with _closed_on_failure(client):
         async with explained(options):
             info = await client.info()

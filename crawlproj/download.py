@@ -70,8 +70,8 @@ ACCEPTED = b", ".join(ACCEPTED_ENCODINGS)
 ENCODINGS = 2
 """Content encodings on top of each other; more serve nobody but who wants us busy."""
 
-IDLE_HOSTS = 256
-"""Hosts with a connection kept for the next request: a broad crawl must not run out of files."""
+IDLE_HOSTS = (64, 4096)
+"""Fewest and most hosts with a connection kept for the next request."""
 
 BEGINNING = "download_beginning"
 """Key of `request.meta`: only so many bytes of the body are wanted; no more than one beyond them
@@ -277,6 +277,7 @@ class SafeConnector(aiohttp.TCPConnector):
         self._policy = policy
         self._factory = functools.partial(_Protocol, loop=self._loop)  # type: ignore[assignment]
         self._resolver_owner = True
+        self._idle_hosts = idle_hosts()
 
     async def _resolve_host(
         self, host: str, port: int, traces: Sequence[Trace] | None = None
@@ -309,8 +310,20 @@ class SafeConnector(aiohttp.TCPConnector):
     def _release(
         self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False
     ) -> None:
-        is_full = len(self._conns) >= IDLE_HOSTS and key not in self._conns
+        is_full = len(self._conns) >= self._idle_hosts and key not in self._conns
         super()._release(key, protocol, should_close=should_close or is_full)
+
+
+def idle_hosts() -> int:
+    """A quarter of the files that may be open: a broad crawl must not run out of them, and one of
+    a thousand hosts should not connect anew for each page."""
+    try:
+        import resource
+    except ImportError:  # not on this system
+        return IDLE_HOSTS[0]
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    fewest, most = IDLE_HOSTS
+    return most if allowed == resource.RLIM_INFINITY else min(most, max(fewest, allowed // 4))
 
 
 class _Protocol(ResponseHandler):
