@@ -3,8 +3,8 @@
 `made`: one host, 11 KB and 57 links a page, 30 of them navigation. `real`: the HTML pages of a
 documentation package of Debian, where apt-get is there. Both are served from memory. All do the
 same work: every page once, its title and links extracted, a row of CSV each, as many connections
-at a time. Ours runs the `fast`
-profile with everything on: leases, ledger, seen filter, politeness, CSV feed.
+at a time. Ours runs the `fast` profile with everything on: leases, ledger, seen filter,
+politeness, CSV feed.
 
 The others live in environments of their own below ~/.cache/crawlproj-bench, made by the first run;
 crawlee for Node where npm is there.

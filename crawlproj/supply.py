@@ -7,7 +7,7 @@ either: what waits in it, no other worker can take. Knows neither Scrapy nor Red
 
 from __future__ import annotations
 
-DEEPEST = 8
+DEEPEST = 4
 """Times the usual depth."""
 SHRINK = 0.95
 """What is left of an extra depth that was not needed, after each lease."""

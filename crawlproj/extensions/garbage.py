@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
     from scrapy.crawler import Crawler
 
-THRESHOLDS = (20_000, 20, 20)
+THRESHOLDS = (2_000, 20, 10)
 """Objects made and not freed before a collection of the youngest, and collections of each age
-before one of the next. Errors do leave cycles behind: a few thousand, at most."""
+before one of the next. A callback that fails does leave a cycle behind, with its page in it: at
+ten megabytes a page, some twenty of them are enough to wait for."""
 
 
 class RareCollections:
