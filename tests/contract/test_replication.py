@@ -269,7 +269,7 @@ def test_what_a_failover_took_back_between_push_and_settlement_is_pushed_again(
             worker.push(link(B, "/found"))
             await until(lambda: "have the latest links" in caplog.text, "it is said")
             await asyncio.to_thread(depose, master, replica)
-            await until(lambda: "they are pushed again" in caplog.text, "it is noticed")
+            await until(lambda: "pushing again" in caplog.text, "it is noticed")
             await until(lambda: worker.take() is not None, "it is there again")
             assert (await frontier.counts())["discovered"] == 1
             await worker.close()

@@ -18,7 +18,7 @@ from scrapy import Request, Spider
 from crawlproj.errors import CrawlError
 from crawlproj.frontier import pacing
 from crawlproj.intake import parse_seed
-from crawlproj.records import FORMAT, RecordError, address, decode, encode_request, glance
+from crawlproj.records import FORMAT, LEASE, RecordError, address, decode, encode_request, glance
 from crawlproj.urls import UrlError
 from tests.fuzz.harness import fuzzed
 
@@ -40,7 +40,8 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
     max_leaves=10,
 )
-META = st.dictionaries(TEXT.filter(lambda name: name not in ("depth", "referer")), VALUES)
+KEPT_APART = ("depth", "referer", "redirects", LEASE)
+META = st.dictionaries(TEXT.filter(lambda name: name not in KEPT_APART), VALUES)
 PATHS = st.text("abc/?=&%20", max_size=30).map("/".__add__)
 
 
@@ -58,7 +59,7 @@ def test_a_request_comes_back_as_it_was_stored_or_is_refused(
     again = decode(HOST, 3, entry, SPIDER)
     assert (again.url, again.body, again.priority) == (request.url, body, 3)
     assert (again.meta, again.cb_kwargs) == (request.meta, cb_kwargs)
-    assert glance(HOST, entry) == (request.url, depth, "", 0)
+    assert glance(HOST, entry) == (request.url, depth, "", 0, False)
     assert encode_request(again, HOST, SPIDER, MAX_BYTES) == entry
 
 

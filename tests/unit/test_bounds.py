@@ -36,7 +36,12 @@ def test_the_memo_does_not_keep_very_long_links() -> None:
 
 def _permission(frontier: Any = None) -> Permission:
     return Permission(
-        frontier, lambda _: None, user_agent="test", max_attempts=1, overrides=Overrides({})
+        frontier,
+        lambda _: None,
+        user_agent="test",
+        max_attempts=1,
+        overrides=Overrides({}),
+        longest_pause_s=60,
     )
 
 

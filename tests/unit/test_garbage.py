@@ -7,7 +7,7 @@ import gc
 from scrapy import signals
 from scrapy.utils.test import get_crawler
 
-from crawlproj.extensions.memory import THRESHOLDS, RareCollections
+from crawlproj.extensions.garbage import THRESHOLDS, RareCollections
 
 
 def test_what_a_worker_has_loaded_is_exempt_until_the_spider_closes() -> None:
