@@ -4,7 +4,9 @@
     python -m benchmarks.frontier   push, lease and settle, bytes a URL, beside scrapy-redis's queue
     python -m benchmarks.seen       the seen filter beside a Redis set
     python -m benchmarks.polite     the share of the possible rate at one pause a host
-    python -m benchmarks.scaling    1 … 8 workers on a slow origin
+    python -m benchmarks.scaling    1 … 20 workers, three modes, busy cores
+    python -m benchmarks.memory     a worker's memory with a million URLs seen
+    python -m benchmarks.soak       a fleet at full speed for as long as asked
     python -m benchmarks.page       docs/performance.md from the results of all of them
 
 Each prints a table and writes `results/NAME.json`. Contestants take turns in short rounds (A B C

@@ -13,7 +13,7 @@ from benchmarks.common import say
 
 CACHE = Path.home() / ".cache" / "crawlproj-bench"
 READY = "ready"
-DOCUMENTATION = ("python3.13-doc", "python3.12-doc", "python3.11-doc", "git-doc")
+DOCUMENTATION = ("git-doc", "python3.13-doc", "python3.12-doc", "python3.11-doc")
 """Debian packages with many HTML pages; the first that can be had is used."""
 
 

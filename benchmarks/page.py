@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from benchmarks import plots
@@ -48,9 +49,10 @@ def plots_of(name: str, rows: Sequence[Row]) -> dict[str, str]:
 def _peers(rows: Sequence[Row]) -> dict[str, str]:
     found = {}
     for web in dict.fromkeys(row["web"] for row in rows):
-        of_web = {row["crawler"]: row["pages_per_s"] for row in rows if row["web"] == web}
-        title = f"pages a second, one process, {web} web"
-        found[f"peers-{web}.svg"] = plots.bars(title, of_web)
+        for name, what in (("cpu_ms_per_page", "CPU ms a page"), ("pages_per_s", "pages a second")):
+            of_web = {row["crawler"]: row[name] for row in rows if row["web"] == web}
+            file = f"peers-{web}-{name.replace('_', '-')}.svg"
+            found[file] = plots.bars(f"{what}, one process, {web} web", of_web)
     return found
 
 
@@ -89,16 +91,13 @@ def _scaling(rows: Sequence[Row]) -> dict[str, str]:
 # The page
 
 
-def section(name: str) -> Iterator[str]:
+def section(name: str, result: Result | None, plotted: Iterable[str]) -> Iterator[str]:
     yield f"## {name}"
     yield (importlib.import_module(f"benchmarks.{name}").__doc__ or "").strip()
-    result = result_of(name)
     if result is None:
         yield f"Not measured yet: `python -m benchmarks.{name}`."
         return
-    for file, drawn in plots_of(name, result["rows"]).items():
-        PLOTS.mkdir(parents=True, exist_ok=True)
-        (PLOTS / file).write_text(drawn, encoding="utf-8")
+    for file in plotted:
         yield f"![{name}](plots/{file})"
     yield f"    {result['command']}"
     for rows in _tables(result["rows"]):
@@ -132,7 +131,8 @@ def measured() -> Row | None:
     ours = {row.get("web", "made"): row for row in peers["rows"] if row["crawler"] == OURS}
     made, real = ours["made"], ours.get("real", ours["made"])
     more_kb = real["page_kb"] - made["page_kb"]
-    per_kb = (real["cpu_ms_per_page"] - made["cpu_ms_per_page"]) / more_kb if more_kb else 0.0
+    more_ms = max(0.0, real["cpu_ms_per_page"] - made["cpu_ms_per_page"])
+    per_kb = more_ms / more_kb if more_kb else 0.0
     queues = [row for row in frontier["rows"] if row["workers"] == 1]
     few, many = (_by_hosts(queues, pick) for pick in (min, max))
     per_host = (many["bytes"] - few["bytes"]) * many["queued"] / (many["hosts"] - few["hosts"])
@@ -143,7 +143,7 @@ def measured() -> Row | None:
             "bytes_per_url_with_referer": max(referers[:1]),
             "bytes_per_host": per_host,
             "worker_ms_per_page": max(0.0, made["cpu_ms_per_page"] - per_kb * made["page_kb"]),
-            "worker_ms_per_kb": max(0.0, per_kb),
+            "worker_ms_per_kb": per_kb,
             "redis_ms_per_page": made["redis_cpu_ms_per_page"],
             "row_bytes_per_page": 2 * made["bytes_per_row"],
         }
@@ -158,17 +158,25 @@ def _by_hosts(rows: Sequence[Row], pick: Any) -> Row:
     return row
 
 
-def main() -> None:
-    parts = [HEAD.strip()]
+def files() -> dict[Path, str]:
+    """All that is made from the results, and where it belongs."""
+    parts, made = [HEAD.strip()], {}
     for name in BENCHMARKS:
-        parts += section(name)
-    PAGE.parent.mkdir(exist_ok=True)
-    PAGE.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
-    written = [PAGE]
+        result = result_of(name)
+        drawn = plots_of(name, result["rows"]) if result else {}
+        made |= {PLOTS / file: svg for file, svg in drawn.items()}
+        parts += section(name, result, drawn)
+    made[PAGE] = "\n\n".join(parts) + "\n"
     if constants := measured():
-        MEASURED.write_text(json.dumps(constants, indent=1) + "\n", encoding="utf-8")
-        written.append(MEASURED)
-    print("written to", ", ".join(str(path.relative_to(PROJECT)) for path in written))
+        made[MEASURED] = json.dumps(constants, indent=1) + "\n"
+    return made
+
+
+def main() -> None:
+    for path, text in files().items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        print(f"written to {path.relative_to(PROJECT)}")
 
 
 if __name__ == "__main__":

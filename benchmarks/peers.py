@@ -37,6 +37,8 @@ from tests.servers.redis import RedisServer
 
 CRAWLERS = PROJECT / "benchmarks" / "crawlers"
 YARDSTICK = "scrapy-redis"
+NEARLY_ALL = 0.9
+"""Share of the pages that each must fetch; real ones have links on which some stumble."""
 MADE_KB = WebSpec.bench().page_bytes / 1000
 LOGGED_S = 5 * FLUSH_S
 """After which an origin has written what it answered."""
@@ -177,7 +179,7 @@ class Arena:
             after = redis_cpu_s(client), redis_calls(client)
             rows, row_bytes = _count_rows(task.folder)
         cost = _cost(crawler, log, after[0] - before[0], after[1] - before[1])
-        if cost["pages"] != web.pages:
+        if cost["pages"] < NEARLY_ALL * web.pages:
             raise SystemExit(f"{name} fetched {cost['pages']} of {web.pages} pages of {web.name}")
         yield {
             "web": web.name,
@@ -223,7 +225,7 @@ def compared(rows: list[Row]) -> list[Row]:
 
 
 def main() -> None:
-    parser = rounds.parser("peers", __doc__, rounds=3)
+    parser = rounds.parser("peers", __doc__, rounds=2)
     add = parser.add_argument
     add("--pages", type=int, default=2000, help="of the made web [2000]")
     add("--concurrency", type=int, default=32, help="connections [32]")

@@ -2,8 +2,9 @@
 
     python -m benchmarks.static FOLDER LOG
 
-It prints the address of its first page: the one that leads to most of the others. Pages that cannot
-be reached from there are not served, so that every crawler finds the same ones.
+It prints the address of its first page, which leads to some copies of the pages, for those of one
+package are soon crawled. Pages that cannot be reached are not served, so that every crawler finds
+the same ones.
 """
 
 from __future__ import annotations
@@ -15,18 +16,22 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+from urllib.parse import urljoin
+
+from parsel import Selector
 
 from benchmarks.common import PROJECT
-from crawlproj import links
 from crawlproj.demo.log import Logged, LogWriter, read_log
 from crawlproj.demo.protocol import Answer, Connection, Reply, Request, make_reply
-from crawlproj.urls import Url, normalise
+from crawlproj.urls import UrlError, normalise
 
 HOST = "http://127.0.0.1"
 HTML = {"Content-Type": "text/html; charset=utf-8"}
+COPIES = 5
 START_PAGES = 40
 """Candidates for the first page: those nearest to the top."""
 
@@ -83,9 +88,22 @@ def leading_to_most(pages: Pages) -> tuple[str, Pages]:
     return first, {path: pages[path] for path in sorted(_reached(first, graph))}
 
 
+def copied(first: str, pages: Pages) -> Pages:
+    """Some copies of the pages, each below a folder of its own, and a page that leads to them."""
+    folders = [f"/{number}" for number in range(COPIES)]
+    anchors = "".join(f'<a href="{folder}{first}">{folder}</a>' for folder in folders)
+    index = f"<!DOCTYPE html><title>Copies</title>{anchors}".encode()
+    return {"/": index} | {f"{at}{path}": body for at in folders for path, body in pages.items()}
+
+
 def _linked(path: str, body: bytes, pages: Pages) -> Iterable[str]:
-    found, _ = links.resolve(links.extract(body, "utf-8").links, Url(HOST, path))
-    return (one.path for one in found if one.host == HOST and one.path in pages)
+    """Pages that its anchors lead to: the links that all crawlers follow."""
+    anchors = Selector(body=body, type="html").css("a::attr(href)").getall()
+    for href in anchors:
+        with suppress(UrlError):
+            found = normalise(urljoin(f"{HOST}{path}", href.strip()))
+            if found.host == HOST and found.path in pages:
+                yield found.path
 
 
 def _reached(first: str, graph: dict[str, list[str]]) -> set[str]:
@@ -111,7 +129,7 @@ def answers(pages: Pages) -> Answer:
 async def serve(folder: Path, log_path: Path) -> None:
     loop, stopped = asyncio.get_running_loop(), asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, stopped.set)
-    first, pages = leading_to_most(read(folder))
+    pages = copied(*leading_to_most(read(folder)))
     log, answer = LogWriter(log_path, loop.call_later), answers(pages)
 
     def write(request: Request, status: int, end_s: float, peer: int) -> None:
@@ -121,7 +139,7 @@ async def serve(folder: Path, log_path: Path) -> None:
     server = await loop.create_server(lambda: Connection(answer, write), "127.0.0.1", 0)
     gc.freeze()
     port = server.sockets[0].getsockname()[1]
-    seed = normalise(f"{HOST}:{port}{first}")
+    seed = normalise(f"{HOST}:{port}/")
     print(seed, len(pages), sum(map(len, pages.values())), flush=True)
     await stopped.wait()
     log.close()

@@ -20,6 +20,7 @@ DAY_S = 86_400
 GB = 1e9
 REDIS_BUSY = 0.7
 """Share of a Redis server's one core that the crawl may take: above it, calls begin to queue."""
+SHORTEST_S = 0.001
 SPARE_MEMORY = 1.25
 """For fragmentation, client buffers, and the copy-on-write of a snapshot."""
 
@@ -55,6 +56,7 @@ class Wanted:
     delay_s: float = 1.0
     response_s: float = 0.5
     page_kb: float = 50.0
+    connections: int = 64
     found: int = 0
     days: float = 30.0
     workers: int = 0
@@ -92,10 +94,8 @@ class Plan:
 
 def plan(wanted: Wanted, measured: Measured) -> Plan:
     """The crawl as it would go on machines like the measured one."""
-    page_s = measured.worker_ms_per_page + measured.worker_ms_per_kb * wanted.page_kb
-    worker_rate = 1000 / page_s
-    polite_rate = wanted.hosts / max(0.001, wanted.delay_s + wanted.response_s)
-    rate, workers = _rate(wanted, worker_rate, polite_rate)
+    polite_rate = wanted.hosts / max(SHORTEST_S, wanted.delay_s + wanted.response_s)
+    rate, workers = _rate(wanted, _worker_rate(wanted, measured), polite_rate)
     found = wanted.found or 2 * wanted.pages
     queued = max(found - wanted.pages, found // 2)
     seen_bytes = _seen_bytes(found, wanted.error_rate)
@@ -122,6 +122,12 @@ def plan(wanted: Wanted, measured: Measured) -> Plan:
         seen_gb=seen_bytes / GB,
         disk_gb=wanted.pages * measured.row_bytes_per_page / GB,
     )
+
+
+def _worker_rate(wanted: Wanted, measured: Measured) -> float:
+    """Pages a second of one worker: what its core can do, or what its connections wait for."""
+    page_ms = measured.worker_ms_per_page + measured.worker_ms_per_kb * wanted.page_kb
+    return min(1000 / page_ms, wanted.connections / max(SHORTEST_S, wanted.response_s))
 
 
 def _rate(wanted: Wanted, worker_rate: float, polite_rate: float) -> tuple[float, int]:
@@ -159,7 +165,7 @@ def as_text(wanted: Wanted, made: Plan) -> str:
     found = wanted.found or 2 * wanted.pages
     lines = (
         ("days", f"{made.days:,.1f}", f"limited by {made.limit}"),
-        ("workers", f"{made.workers:,}", "processes, a core each"),
+        ("workers", f"{made.workers:,}", f"processes of {wanted.connections} connections each"),
         ("speed", f"{made.pages_per_s:,.0f}", f"pages/s, {made.mbit_per_s:,.0f} Mbit/s"),
         ("shards", f"{made.shards:,}", f"Redis servers (FRONTIER_SHARDS={made.shards})"),
         ("memory", f"{made.redis_gb:,.1f}", f"GB in all, {made.redis_gb_per_shard:,.1f} a server"),

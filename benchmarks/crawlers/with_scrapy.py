@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import scrapy
 from scrapy.crawler import CrawlerProcess
@@ -50,5 +51,6 @@ def settings(concurrency: int, path: str, redis_url: str | None) -> dict[str, An
 if __name__ == "__main__":
     seed, concurrency, path, *redis_url = sys.argv[1:]
     process = CrawlerProcess(settings(int(concurrency), path, redis_url[0] if redis_url else None))
-    process.crawl(PeerSpider, start_urls=[seed])
+    host = urlsplit(seed).hostname
+    process.crawl(PeerSpider, start_urls=[seed], allowed_domains=[host])
     process.start()

@@ -24,6 +24,7 @@ class Command(ProjectCommand):
         add("--delay", type=_amount, default=1.0, help="pause of a host, seconds (1)")
         add("--response", type=_amount, default=0.5, help="time a response takes, seconds (0.5)")
         add("--page-kb", type=_amount, default=50.0, help="size of a page (50)")
+        add("--connections", type=_count, default=64, help="CONCURRENT_REQUESTS of a worker (64)")
         add("--days", type=_amount, default=30.0, help="to be done in, if nothing forbids (30)")
         add("--workers", type=_count, default=0, help="there are, instead of --days")
         add("--redis-gb", type=_amount, default=16.0, help="memory of a Redis server (16)")
@@ -37,6 +38,7 @@ class Command(ProjectCommand):
             delay_s=opts.delay,
             response_s=opts.response,
             page_kb=opts.page_kb,
+            connections=opts.connections,
             found=opts.found,
             days=opts.days,
             workers=opts.workers,
@@ -49,25 +51,31 @@ class Command(ProjectCommand):
         return 0
 
 
-def _amount(text: str) -> float:
+def _number(text: str) -> float:
+    """Not a number if it is none, or has no end."""
     try:
         value = float(text)
     except ValueError:
-        value = math.nan
-    if not 0 <= value < math.inf:
+        return math.nan
+    return value if math.isfinite(value) else math.nan
+
+
+def _amount(text: str) -> float:
+    value = _number(text)
+    if not value >= 0:
         raise argparse.ArgumentTypeError(f"{text}: give a number, such as 0.5 or 1e3")
     return value
 
 
 def _count(text: str) -> int:
-    value = _amount(text)
-    if value < 1 or value != int(value):
+    value = _number(text)
+    if not value >= 1 or value % 1:
         raise argparse.ArgumentTypeError(f"{text}: give a whole number above 0, such as 100 or 1e9")
     return int(value)
 
 
 def _share(text: str) -> float:
-    value = _amount(text)
+    value = _number(text)
     if not 0 < value < 0.5:
         raise argparse.ArgumentTypeError(f"{text}: give a share between 0 and 0.5, such as 0.001")
     return value
