@@ -1,25 +1,54 @@
-"""The garbage collector is set for a crawl, and set back after it."""
+"""The garbage collector is set for a crawl, looks when pages fail, and is set back after it."""
 
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
+from typing import Any
 
+import pytest
 from scrapy import signals
+from scrapy.core.engine import ExecutionEngine
+from scrapy.http import Response
 from scrapy.utils.test import get_crawler
 
-from crawlproj.extensions.garbage import THRESHOLDS, RareCollections
+from crawlproj.extensions.garbage import MOST_BYTES, THRESHOLDS, RareCollections
+
+HANDLERS = dict.fromkeys(("http", "https", "ftp", "s3", "data", "file"))
 
 
-def test_what_a_worker_has_loaded_is_exempt_until_the_spider_closes() -> None:
+@pytest.fixture
+def crawler() -> Iterator[Any]:
     before = gc.get_threshold()
-    crawler = get_crawler()
-    extension = RareCollections.from_crawler(crawler)
+    crawler: Any = get_crawler(settings_dict={"DOWNLOAD_HANDLERS": HANDLERS})
+    crawler.spider = crawler._create_spider()
+    crawler.engine = ExecutionEngine(crawler, lambda spider: None)
+    crawler.kept = RareCollections.from_crawler(crawler)
     crawler.signals.send_catch_log(signals.spider_opened)
-    try:
-        assert gc.get_threshold() == THRESHOLDS
-        assert gc.get_freeze_count() > 10_000
-    finally:
-        crawler.signals.send_catch_log(signals.spider_closed)
+    yield crawler
+    crawler.engine.downloader.close()
+    crawler.signals.send_catch_log(signals.spider_closed)
     assert gc.get_threshold() == before
     assert gc.get_freeze_count() == 0
-    assert gc.isenabled(), extension
+
+
+def test_what_a_worker_has_loaded_is_exempt_until_the_spider_closes(crawler: Any) -> None:
+    assert gc.get_threshold() == THRESHOLDS
+    assert gc.get_freeze_count() > 10_000
+    assert gc.isenabled()
+
+
+def test_pages_that_fail_are_collected_before_they_fill_the_memory(crawler: Any) -> None:
+    page = Response("http://a.test/", body=bytes(MOST_BYTES // 4))
+    for _ in range(3):
+        crawler.signals.send_catch_log(signals.spider_error, response=page, failure=None)
+    assert crawler.kept.collections == 0
+    crawler.signals.send_catch_log(signals.item_error, response=page, failure=None)
+    assert crawler.kept.collections == 1
+
+
+def test_downloads_that_fail_count_too(crawler: Any) -> None:
+    failed = crawler.engine.downloader.middleware.methods["process_exception"][-1]
+    for _ in range(64):
+        failed(request=None, exception=ValueError())
+    assert crawler.kept.collections == 1
