@@ -37,7 +37,7 @@ class Supply:
     def leased(self, got: int, wanted: int, next_due_ms: int, now: float) -> None:
         """The frontier has answered: with so many, the next host being due in so long, or -1."""
         if got and self._missed_at is not None:
-            self._waited(now - max(self._missed_at, self._due_at))
+            self._waited(now - max(self._missed_at, self._due_at), has_more=got >= wanted)
             self._missed_at = None
         elif got:
             self._depth = max(self._usual, self._depth * SHRINK)
@@ -51,7 +51,10 @@ class Supply:
         """A page has been settled, so that its host is due again at that time."""
         self._due_at = min(self._due_at, due_at)
 
-    def _waited(self, seconds: float) -> None:
-        if seconds > 0:
-            self.waited_s += seconds
+    def _waited(self, seconds: float, *, has_more: bool) -> None:
+        if seconds <= 0:
+            return
+        self.waited_s += seconds
+        # Where hosts allow no more at a time, a deeper buffer would only take it from others.
+        if has_more:
             self._depth = min(self._depth * 2, self._usual * DEEPEST)

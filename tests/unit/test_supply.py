@@ -61,3 +61,12 @@ def test_the_buffer_shrinks_again_when_it_never_runs_dry(supply: Supply) -> None
     for second in range(100):
         supply.leased(USUAL, USUAL, -1, now=second)
     assert supply.depth == USUAL
+
+
+def test_the_buffer_does_not_grow_where_there_is_no_more_to_lease(supply: Supply) -> None:
+    for second in range(10):
+        supply.missed(now=second + 0.1)
+        supply.released(due_at=second + 0.1)
+        supply.leased(8, USUAL, -1, now=second + 0.2)
+    assert supply.depth == USUAL
+    assert supply.waited_s > 0
