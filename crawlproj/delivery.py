@@ -108,12 +108,16 @@ class Delivery:
     # Links
 
     async def _push_waiting(self, is_last: bool, in_any_case: bool) -> None:
+        """Push what waits now: what comes meanwhile goes the next time, or pages would never be
+        settled while links keep coming."""
+        waiting = len(self.outbox)
         try:
-            while self.outbox or self._parts or (is_last and self.seen_locally):
+            while waiting > 0 or self._parts or (is_last and self.seen_locally):
                 await self._insist(self.pressure.look)
                 if self.pressure.is_tight and not (in_any_case or self._must_go_on()):
                     return
                 await self._push_some()
+                waiting -= self._batch_size
                 self._moved_at = time.monotonic()
         except OutOfMemoryError:
             self.pressure.refused()
@@ -202,8 +206,8 @@ class Delivery:
             failpoints.reached("settle")
             await self._insist(partial(self._frontier.settle, settled))
             self._moved_at = time.monotonic()
-        if waiting := [one for one in self.outbox.ended if one.verdict is None]:
-            await self._keep(waiting)
+        if self.pressure.is_tight:
+            await self._keep([one for one in self.outbox.ended if one.verdict is None])
         return settled
 
     async def _verdict(self, ended: Ended) -> tuple[int, Settlement]:
@@ -211,6 +215,8 @@ class Delivery:
 
     async def _keep(self, waiting: list[Ended]) -> None:
         """Let the hosts of pages go on whose links have no room yet."""
+        if not waiting:
+            return
         for one in waiting:
             one.verdict = await self._hooks.verdict(one.what)
         kept = [

@@ -43,7 +43,7 @@ def _pairs(flat: list[bytes]) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _held(worker: bytes, packed: bytes) -> Held:
-    host, _, entry = unpack(packed)
+    host, _, entry, *_ = unpack(packed)
     return Held(worker.decode(), glance(host.decode(), entry).url, entry[0])
 
 
