@@ -20,6 +20,7 @@ from crawlproj import connection, crawls
 from crawlproj.config import Config, arguments, refuse_unknown_arguments
 from crawlproj.errors import ConfigError, CrawlError
 from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.pacing import Overrides
 from crawlproj.frontier.scoring import strategy
 from crawlproj.intake import read_seeds
 from crawlproj.profiles import refuse_unknown_profile
@@ -177,6 +178,7 @@ def check_start(settings: Any, names: Iterable[str], args: list[str], given: dic
     config = Config.from_settings(own, given)
     _check_seeds(config.seeds)
     strategy(config.strategy, config.weights)
+    Overrides(config.overrides)
     resolved = connection.resolve(settings)
     if resolved.notice:
         print(resolved.notice, file=sys.stderr)

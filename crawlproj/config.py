@@ -165,6 +165,13 @@ class Config:
     pages_per_host: int | None = _option(
         "CRAWL_PAGES_PER_HOST", None, _COUNT, "pages of one host", "pages_per_host"
     )
+    pages_per_domain: int | None = _option(
+        "CRAWL_PAGES_PER_DOMAIN",
+        None,
+        _COUNT,
+        "pages of one registrable domain, all its hosts together",
+        "pages_per_domain",
+    )
     minutes: float | None = _option(
         "CRAWL_MINUTES", None, _MINUTES, "how long the crawl runs, all machines together", "minutes"
     )
@@ -276,6 +283,12 @@ class Config:
         "connections to one host, all machines together; none: CONCURRENT_REQUESTS_PER_DOMAIN",
         "per_host",
     )
+    group: str = _option(
+        "POLITENESS_GROUP",
+        "host",
+        _one_of("host", "domain", "address"),
+        "what keeps one pace: a host, or all hosts of a registrable domain or an address",
+    )
     robots: bool = _option(
         "POLITENESS_ROBOTS",
         False,
@@ -307,7 +320,7 @@ class Config:
         "POLITENESS_OVERRIDES",
         None,
         _TABLE,
-        "hosts with a delay or obey_robots of their own",
+        "hosts with a delay, per_host or obey_robots of their own",
     )
     embedded: bool = _option(
         "FRONTIER_EMBEDDED", False, _BOOL, "start a private Redis when none is named"
@@ -372,7 +385,22 @@ class Config:
             argument = spec.metadata["argument"]
             name = argument if argument in named else spec.metadata["setting"]
             values[spec.name] = _parsed(name, raw, spec.metadata["accepts"])
-        return cls(**{**_from_scrapy(settings), **values})
+        return _checked(cls(**{**_from_scrapy(settings), **values}))
+
+
+def _checked(config: Config) -> Config:
+    """Refuse what cannot be kept together: only when a host is met does its address show, and by
+    then it has its shard, and a group if its domain has a budget."""
+    if config.group == "address" and config.shards > 1:
+        raise ConfigError(
+            "POLITENESS_GROUP=address: hosts of one address may be in any shard; give "
+            "FRONTIER_SHARDS=1, or group by domain"
+        )
+    if config.group == "address" and config.pages_per_domain:
+        raise ConfigError(
+            "POLITENESS_GROUP=address: goes without CRAWL_PAGES_PER_DOMAIN; leave one of them out"
+        )
+    return config
 
 
 def checked(name: str, value: Any) -> Any:

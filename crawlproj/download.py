@@ -119,7 +119,7 @@ class SafeDownloadHandler(AiohttpDownloadHandler):
                 policy,
                 local_addr=self._bind_address,
                 limit=0,
-                resolver=_Resolver(),
+                resolver=SystemResolver(),
                 use_dns_cache=crawler.settings.getbool("DNSCACHE_ENABLED"),
                 ttl_dns_cache=config.dns_ttl_s,
                 dns_cache_max_size=crawler.settings.getint("DNSCACHE_SIZE"),
@@ -362,7 +362,7 @@ class _Response(_ClientResponse):
         return await super().start(connection)
 
 
-class _Resolver(AbstractResolver):
+class SystemResolver(AbstractResolver):
     """Asks the system, in threads of its own: the event loop's are few, and others need them."""
 
     def __init__(self) -> None:

@@ -63,6 +63,8 @@ def limits_of(config: Config) -> Limits:
         delay_ms=round((config.delay_s or 0) * 1000),
         pages=UNLIMITED if config.pages is None else config.pages,
         pages_per_host=config.pages_per_host or 0,
+        pages_per_domain=config.pages_per_domain or 0,
+        group=config.group,
         lasts_ms=round((config.minutes or 0) * 60_000),
         max_attempts=config.max_attempts,
         give_up=config.give_up,
@@ -120,6 +122,8 @@ def _limits_as_config(limits: Limits) -> dict[str, Any]:
         "per_host": limits.per_host,
         "pages": None if limits.pages == UNLIMITED else limits.pages,
         "pages_per_host": limits.pages_per_host or None,
+        "pages_per_domain": limits.pages_per_domain or None,
+        "group": limits.group,
     }
 
 

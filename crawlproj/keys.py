@@ -123,6 +123,16 @@ def aside_prefix(crawl: str, shard: int) -> str:
     return f"{tag(crawl, shard)}:aside:"
 
 
+def groups(crawl: str, shard: int) -> str:
+    """Hash: group of hosts -> what is out, what is pausing, its pages."""
+    return f"{tag(crawl, shard)}:groups"
+
+
+def line_prefix(crawl: str, shard: int) -> str:
+    """+ group: sorted set, its hosts that could be contacted now."""
+    return f"{tag(crawl, shard)}:line:"
+
+
 def robots(crawl: str, shard: int, host: str) -> str:
     """String that expires: what a host's robots.txt says."""
     return f"{tag(crawl, shard)}:robots:{host}"
@@ -131,6 +141,7 @@ def robots(crawl: str, shard: int, host: str) -> str:
 _VECTOR = (
     *(meta, counts, hosts, ready, waiting, delayed, workers, about, dead, seeds, audit, scope),
     *(layers, seen_prefix, queue_prefix, leased_prefix, found, patterns, aside_prefix),
+    *(groups, line_prefix),
 )
 
 

@@ -57,9 +57,12 @@ class Held:
     filtered: str = ""
     aside: Aside | None = None
     put_off: bool = False
+    returned: bool = False
     pause_ms: int = 0
     hold_ms: int = 0
     failed: int = 0
+    per_host: int = 0
+    group: str = ""
     retry_entry: bytes | None = None
 
     @property
@@ -101,7 +104,10 @@ class Patience:
     max_attempts: int
 
     def settlement(self, held: Held) -> Settlement:
-        """The verdict on a request that has ended."""
+        """The verdict on a request that has ended, or that has not been made."""
+        if held.returned:
+            hold_ms = _rounded_up(held.hold_ms)
+            return Settlement(held.lease.token, "return", hold_ms=hold_ms, group=held.group)
         settlement = self._verdict(held)
         if settlement.verdict not in ("filtered", "aside"):
             settlement.status, settlement.size = held.status, held.size
@@ -109,6 +115,7 @@ class Patience:
             settlement.ended_ago_ms = int((time.monotonic() - held.downloaded_at) * 1000)
             settlement.pause_ms = _rounded_up(held.pause_ms if held.failed else self.pause_ms)
             settlement.failed, settlement.hold_ms = held.failed, _rounded_up(held.hold_ms)
+            settlement.per_host = held.per_host
         return settlement
 
     def _verdict(self, held: Held) -> Settlement:

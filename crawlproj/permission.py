@@ -20,7 +20,6 @@ from scrapy import Request
 
 from crawlproj import keys, robots
 from crawlproj.download import BEGINNING
-from crawlproj.frontier.pacing import Overrides
 from crawlproj.frontier.scoring import HIGHEST
 from crawlproj.frontier.shard import Kind, Push
 from crawlproj.outcomes import Held
@@ -86,7 +85,6 @@ class Permission:
         *,
         user_agent: str,
         max_attempts: int,
-        overrides: Overrides,
         longest_pause_s: float,
         on_sitemaps: Callable[[str, list[str]], None] | None = None,
     ) -> None:
@@ -94,7 +92,6 @@ class Permission:
         self._push = push
         self._user_agent = user_agent
         self._max_attempts = max_attempts
-        self._overrides = overrides
         self._longest_pause_s = longest_pause_s
         self._on_sitemaps = on_sitemaps
         self._known: OrderedDict[str, Known] = OrderedDict()
@@ -176,7 +173,7 @@ class Permission:
         return known if known and known.until >= time.monotonic() else None
 
     def _is_obeyed(self, host: str) -> bool:
-        return self._overrides.for_host(host).obey_robots is not False
+        return self._frontier.overrides.for_host(host).obey_robots is not False
 
     # The fetching of a robots.txt
 

@@ -25,8 +25,10 @@ async def purge(frontier: Frontier) -> None:
             await _unlink_hosts(frontier, number)
         for worker in await _workers(frontier, number):
             await client.unlink(keys.leased_prefix(crawl, number).encode() + worker)
-        for pattern in await _patterns(frontier, number):
+        for pattern in await _fields(frontier, keys.patterns(crawl, number)):
             await client.unlink(keys.aside_prefix(crawl, number).encode() + pattern)
+        for group in await _fields(frontier, keys.groups(crawl, number)):
+            await client.unlink(keys.line_prefix(crawl, number).encode() + group)
         seen = keys.seen_prefix(crawl, number)
         await client.unlink(*(f"{seen}{layer}" for layer in range(MOST_LAYERS)))
         await client.unlink(*keys.vector(crawl, number))
@@ -41,9 +43,9 @@ async def _workers(frontier: Frontier, number: int) -> list[bytes]:
     return []
 
 
-async def _patterns(frontier: Frontier, number: int) -> list[bytes]:
+async def _fields(frontier: Frontier, key: str) -> list[bytes]:
     with suppress(ResponseError):
-        return list(await frontier.client.hkeys(keys.patterns(frontier.crawl, number)))
+        return list(await frontier.client.hkeys(key))
     return []
 
 

@@ -25,11 +25,13 @@ from crawlproj.dupefilter import SeenFilter
 from crawlproj.ending import Ending
 from crawlproj.engine import EngineWatch
 from crawlproj.errors import CrawlError
-from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.frontier import ADDRESS, HOST, Frontier
 from crawlproj.frontier.pacing import Overrides
 from crawlproj.frontier.replication import Replication
 from crawlproj.frontier.scoring import Novelty, level, strategy
 from crawlproj.frontier.shard import Kind, Lease, Push, Settlement, State
+from crawlproj.grouping import AddressGroups
+from crawlproj.holding import Holds
 from crawlproj.intake import Intake, parse_seed
 from crawlproj.notes import Notes
 from crawlproj.outcomes import Held, Patience
@@ -61,6 +63,8 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
     discovery: Discovery
     notes: Notes
     permission: Permission | None
+    holds: Holds
+    _groups: AddressGroups | None
     _intake: asyncio.Task[None] | None
 
     @classmethod
@@ -117,7 +121,10 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
             one_in = self.config.seen_audit_one_in
             config = self.config
             replication = Replication(client, config.wait_replicas, config.wait_timeout_s)
-            self.frontier = Frontier(client, spider.name, name, one_in, replication=replication)
+            overrides = Overrides(config.overrides)
+            self.frontier = Frontier(
+                client, spider.name, name, one_in, replication=replication, overrides=overrides
+            )
             asked = asked_for(self._crawler.settings)
             self.config = await joining.join(self.frontier, self.config, asked)
         except CrawlError as error:
@@ -143,6 +150,7 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
             limits.delay_ms, int(config.retry_delay_s * 1000), limits.max_attempts
         )
         self._reports = Reports(self._crawler, self._watch, self.frontier.worker, config.reports)
+        self.holds = Holds(by_group=limits.group != HOST)
         self.worker = Worker(
             self.frontier,
             self._hooks(),
@@ -168,6 +176,7 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
         self.permission = self._permission() if config.robots else None
         if config.sitemaps and self.permission is None:
             logger.warning("CRAWL_SITEMAPS: no robots.txt is asked for, so none names a sitemap")
+        self._groups = AddressGroups(self.worker.end) if limits.group == ADDRESS else None
         self.df = SeenFilter.from_spider(spider)
         self.df.attach(self.worker, drop)
         seeds = joining.seed_list(self.frontier.client, self._crawler.settings, spider)
@@ -194,7 +203,6 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
             self.worker.push,
             user_agent=settings.get("ROBOTSTXT_USER_AGENT") or settings["USER_AGENT"],
             max_attempts=self.frontier.limits.max_attempts,
-            overrides=Overrides(self.config.overrides or {}),
             longest_pause_s=self.config.longest_pause_s,
             on_sitemaps=self._sitemaps.offer if self.config.sitemaps else None,
         )
@@ -203,6 +211,8 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
         if self._intake is None:
             return
         self._intake.cancel()
+        if self._groups:
+            await self._groups.close()
         try:
             await self.worker.close()
             self._count_exchange()
@@ -241,8 +251,12 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
         return True
 
     def next_request(self) -> Request | None:
+        if self._groups and self._groups.is_full:
+            return None
         while lease := self.worker.take():
             held = Held(lease, self.worker.now)
+            if self._groups and self._groups.seek(held):
+                continue
             request = self._request_of(held)
             if request is not None:
                 self.notes.begin(request, held)
@@ -254,6 +268,9 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
     def _request_of(self, held: Held) -> Request | None:
         """The request to make, or None and a note why there is none."""
         lease = held.lease
+        if hold_ms := self.holds.left_ms(lease):
+            held.returned, held.hold_ms = True, hold_ms
+            return None
         try:
             request = decode(lease.host, lease.level, lease.entry, self.spider)
         except RecordError as error:
@@ -331,6 +348,7 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
             on_lost=self._reports.lost,
             about=self._about,
             prepare=self._prepare,
+            on_holds=self.holds.hear,
             scope_names=self._scope_names,
         )
 

@@ -60,6 +60,7 @@ class Hooks:
     about: Callable[[], dict[str, Any]]
     scope_names: Callable[[Push], set[str]]
     prepare: Callable[[list[Lease]], Awaitable[None]]
+    on_holds: Callable[[dict[str, int]], None]
 
 
 class Worker:
@@ -253,6 +254,7 @@ class Worker:
                 continue
             if wanted < max(1, depth // 2) or not self.is_sure or self._is_behind:
                 await self._sleep(self._lease_wake, POLL_S)
+                await self._heed_holds()
                 continue
             batch = await self._insist(partial(self._lease, wanted))
             got = len(batch.leases)
@@ -326,6 +328,10 @@ class Worker:
 
     def _let_go(self, verdicts: list[tuple[int, Settlement]]) -> None:
         self._known.difference_update((shard, one.token) for shard, one in verdicts)
+        await self._heed_holds()
+
+    async def _heed_holds(self) -> None:
+        self.hooks.on_holds(await self._insist(lambda: self.frontier.new_holds(self._buffer)))
 
     async def _beat(self) -> None:
         asked_at = time.monotonic()

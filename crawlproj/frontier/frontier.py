@@ -16,15 +16,20 @@ from typing import Any
 from zlib import crc32
 
 from crawlproj import keys
+from crawlproj.frontier import holds
 from crawlproj.frontier.bloom import Geometry, expected_error
+from crawlproj.frontier.pacing import Overrides
 from crawlproj.frontier.refusals import CrawlDamaged
 from crawlproj.frontier.replication import Replication
 from crawlproj.frontier.shard import Batch, Lease, Opened, Push, Reclaimed, Settlement, Shard, State
+from crawlproj.urls import registrable_domain
 
 UNLIMITED = -1
 MOST_SHARDS = 16_384
 _KINDS: dict[type, tuple[type, ...]] = {int: (int,), float: (int, float), str: (str,)}
 UNSETTLED = ("queued", "delayed", "leased")
+HOST, DOMAIN, ADDRESS = "host", "domain", "address"
+"""What keeps one pace: a host by itself, or all hosts of a registrable domain or an address."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,8 @@ class Limits:
     delay_ms: int = 0
     pages: int = UNLIMITED
     pages_per_host: int = 0
+    pages_per_domain: int = 0
+    group: str = HOST
     lasts_ms: int = 0
     max_attempts: int = 4
     give_up: int = 0
@@ -66,7 +73,14 @@ class Limits:
             "give_up": self.give_up,
             "plan": plan,
             **({"novelty": self.novelty} if self.novelty else {}),
+            **({"group": self.group} if self.group != HOST else {}),
+            **({"pages_per_domain": self.pages_per_domain} if self.pages_per_domain else {}),
         }
+
+    @property
+    def by_domain(self) -> bool:
+        """Whether the hosts of a registrable domain share something, and so a shard."""
+        return self.group == DOMAIN or self.pages_per_domain > 0
 
     def _share(self, shard: int) -> int:
         if self.pages == UNLIMITED:
@@ -85,6 +99,12 @@ class Frontier:
     shards: list[Shard] = field(default_factory=list)
     limits: Limits = field(default_factory=Limits)
     replication: Replication | None = None
+    overrides: Overrides = field(default_factory=Overrides)
+    """What some hosts have of their own: as configured, and as changed while the crawl runs."""
+
+    def __post_init__(self) -> None:
+        self._configured = self.overrides
+        self._paces = 0
 
     async def open(self, limits: Limits, plan: dict[str, Any], run: str) -> Opened:
         """Begin, join or resume the crawl. The limits and plan of a crawl that exists win."""
@@ -140,8 +160,9 @@ class Frontier:
         ]
 
     def shard_of(self, host: str) -> Shard:
-        """Where everything about a host is kept."""
-        return self.shards[crc32(host.encode()) % len(self.shards)]
+        """Where everything about a host is kept, together with its group."""
+        name = registrable_domain(host) if self.limits.by_domain else host
+        return self.shards[crc32(name.encode()) % len(self.shards)]
 
     def seen(self, host: str, key: str) -> bool:
         """True if this worker already knows that the key has been taken in; no round trip.
@@ -166,9 +187,24 @@ class Frontier:
     def by_shard(self, batch: Iterable[Push]) -> dict[int, list[Push]]:
         """Pushes grouped by the shard they go to; each group is pushed, and repeated, by itself."""
         groups: dict[int, list[Push]] = {}
+        has_more_to_say = self.limits.by_domain or bool(self.overrides)
         for item in batch:
-            groups.setdefault(self.shard_of(item.host).number, []).append(item)
+            told = self._in_group(item) if has_more_to_say else item
+            groups.setdefault(self.shard_of(item.host).number, []).append(told)
         return groups
+
+    def _in_group(self, item: Push) -> Push:
+        group = registrable_domain(item.host) if self.limits.by_domain else ""
+        per_host = self.overrides.for_host(self._pace_keeper(item.host, group)).per_host
+        return item._replace(group=group, per_host=per_host or 0) if group or per_host else item
+
+    def _pace_keeper(self, host: str, group: str) -> str:
+        return group if group and self.limits.group != HOST else host
+
+    def connections(self, lease: Lease) -> int:
+        """How many the host of a lease may have, or the group with which it keeps one pace."""
+        keeper = self._pace_keeper(lease.host, lease.group)
+        return self.overrides.for_host(keeper).per_host or self.limits.per_host
 
     async def push(self, batch: Iterable[Push]) -> int:
         """Take in URLs, once; returns how many were new."""
@@ -190,6 +226,19 @@ class Frontier:
             [lease for batch in batches for lease in batch.leases],
         )
 
+    async def new_holds(self, leases: Iterable[Lease]) -> dict[str, int]:
+        """Hosts of these leases, and their groups, that others have found to be left alone, and
+        for how many ms. None where a host is leased to one worker at a time."""
+        found: dict[str, int] = {}
+        if self.limits.per_host == 1 and not self.overrides:
+            return found
+        by_shard: dict[int, list[Lease]] = {}
+        for lease in leases:
+            by_shard.setdefault(lease.shard, []).append(lease)
+        for number, some in by_shard.items():
+            found |= await holds.new_holds(self.shards[number], some)
+        return found
+
     async def held(self) -> list[Lease]:
         """All leases that Redis says are this worker's."""
         return [lease for shard in self.shards for lease in await shard.held(self.worker)]
@@ -209,7 +258,18 @@ class Frontier:
         replies = await asyncio.gather(
             *(shard.renew(self.worker, timeout_ms, about) for shard in self.shards)
         )
-        return all(known for known, _ in replies), replies[0][1]
+        if replies[0].paces != self._paces:
+            self.overrides = self._configured.changed(await self.paces())
+            self._paces = replies[0].paces
+        return all(reply.known for reply in replies), replies[0].state
+
+    async def change_pace(self, host: str, values: dict[str, Any] | None) -> None:
+        """Treat a host differently from now on: every worker hears of it with its heartbeat."""
+        await self.shards[0].change_pace(host, values)
+
+    async def paces(self) -> dict[str, dict[str, Any]]:
+        """Hosts, and what has been changed for them while the crawl runs."""
+        return await self.shards[0].paces()
 
     async def reclaim(self) -> Reclaimed:
         """Queue again what dead workers held."""

@@ -1,10 +1,10 @@
-"""A host's record as the scripts keep it (lua/_hosts.lua), for those who only look at it."""
+"""A host's or a group's record as the scripts keep it (lua/_hosts.lua), for those who only look."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from crawlproj.frontier.wire import unpack_all
+from crawlproj.frontier.wire import unpack, unpack_all
 
 
 class HostRecord(NamedTuple):
@@ -19,6 +19,20 @@ class HostRecord(NamedTuple):
     failures: int
     hold_ms: float | None
     kept: int = 0
+    group: str = ""
+    per: int | None = None
+
+
+class GroupRecord(NamedTuple):
+    """As a host's; `per` is how many connections it may have, if it has a number of its own."""
+
+    out: int
+    cooling: list[float]
+    pages: int
+    at: str
+    hold_ms: float | None
+    kept: int
+    per: int | None
 
 
 def read_host(packed: bytes) -> HostRecord:
@@ -27,9 +41,22 @@ def read_host(packed: bytes) -> HostRecord:
         levels, out, cooling, pages, at, *rest = unpack_all(packed)
         more = rest[0] if rest else {}
         failures, hold_ms, kept = more.get(b"failures", 0), more.get(b"hold"), more.get(b"kept", 0)
-        return HostRecord(levels, out, cooling, pages, at.decode(), failures, hold_ms, kept)
+        group, per = more.get(b"group", b"").decode(), more.get(b"per")
+        record = levels, out, cooling, pages, at.decode(), failures, hold_ms, kept
+        return HostRecord(*record, group, per)
     except (TypeError, AttributeError) as error:
         raise ValueError(f"no record of a host: {error}") from None
+
+
+def read_group(packed: bytes) -> GroupRecord:
+    """Raises ValueError if it is no record."""
+    try:
+        found = unpack(packed)
+        out, cooling, pages = found[b"out"], found[b"cooling"], found[b"pages"]
+        at, kept = found.get(b"at", b"").decode(), found.get(b"kept", 0)
+        return GroupRecord(out, cooling, pages, at, found.get(b"hold"), kept, found.get(b"per"))
+    except (TypeError, KeyError, AttributeError) as error:
+        raise ValueError(f"no record of a group: {error}") from None
 
 
 def levels_of(packed: bytes) -> list[int]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -123,6 +124,7 @@ class Override:
 
     delay_s: float | None = None
     obey_robots: bool | None = None
+    per_host: int | None = None
 
 
 _NONE = Override()
@@ -147,6 +149,12 @@ _VALUES = {
     "obey_robots": _Value(
         "obey_robots", bool, lambda value: isinstance(value, bool), "give True or False"
     ),
+    "per_host": _Value(
+        "per_host",
+        int,
+        lambda value: _is_number(value) and value == int(value) and 1 <= value <= 10**6,
+        "give a whole number, 1 to 1000000",
+    ),
 }
 
 
@@ -167,15 +175,30 @@ class Overrides:
     below it (itself not), `*` every host. Of several that name a value the most specific gives it.
     """
 
-    def __init__(self, table: Mapping[str, Mapping[str, float]]) -> None:
+    def __init__(self, table: Mapping[str, Mapping[str, Any]] | None = None) -> None:
+        table = {} if table is None else table
         if not isinstance(table, Mapping):
             _refuse(f"{table!r} is not a table", 'give {"example.com": {"delay": 2}}')
         self._table: dict[str, dict[str, Any]] = {}
         for written, values in table.items():
-            host = _checked_host(written)
+            host = normal_host(written)
             if host in self._table:
                 _refuse(f"{host} is there twice", "give each host once")
             self._table[host] = _checked_values(host, values)
+
+    def __bool__(self) -> bool:
+        return bool(self._table)
+
+    def changed(self, table: Mapping[str, Mapping[str, Any]]) -> Overrides:
+        """These, with what a crawl has changed; what cannot be used of that is left out."""
+        result = Overrides()
+        result._table = {host: dict(values) for host, values in self._table.items()}
+        for host, values in table.items():
+            with suppress(ConfigError):
+                result._table.setdefault(normal_host(host), {}).update(
+                    _checked_values(host, values)
+                )
+        return result
 
     def for_host(self, host_key: str) -> Override:
         """What holds for a host, given as `urls.Url.host` has it: `https://example.com:8443`."""
@@ -202,7 +225,8 @@ def _names(host_key: str) -> Iterator[str]:
     yield "*"
 
 
-def _checked_host(host: object) -> str:
+def normal_host(host: object) -> str:
+    """A host as the table knows it, in one form."""
     if host == "*":
         return "*"
     parts = _HOST.fullmatch(host) if isinstance(host, str) else None

@@ -32,6 +32,9 @@ from crawlproj.frontier.wire import pack, unpack
 State = Literal["running", "paused", "stopping", "stopped", "finished", "limit"]
 Verdict = Literal["done", "filtered", "aside", "dead", "retry", "wait", "return", "keep"]
 
+PACE = "pace:"
+"""How fields of META begin that change the pace of a host (lua/pace.lua)."""
+
 _REFUSALS: dict[str, type[Exception]] = {
     "WIPED": CrawlWiped,
     "EPOCH": CrawlReplaced,
@@ -59,13 +62,16 @@ class Kind(IntEnum):
 
 class Push(NamedTuple):
     """A URL on its way in. For `Kind.FILTERED` the entry is the reason, for `Kind.ASIDE` what
-    aside.py makes of it."""
+    aside.py makes of it. The frontier adds the group of its host and, where they differ from the
+    crawl's, the connections that may be made."""
 
     kind: Kind
     host: str
     level: int
     entry: bytes
     key: str
+    group: str = ""
+    per_host: int = 0
 
 
 class Lease(NamedTuple):
@@ -78,12 +84,14 @@ class Lease(NamedTuple):
     entry: bytes
     host_failures: int = 0
     host_pages: int = 0
+    group: str = ""
 
 
 @dataclass(slots=True)
 class Settlement:
     """How a lease ends; `ended_ago_ms`, `pause_ms` and `hold_ms` say when its host may be asked
-    again, `failed` how the host is (lua/settle.lua), status and size are for the reports."""
+    again, `failed` how the host is, `per_host` and `group` what has become known of it
+    (lua/settle.lua), status and size are for the reports."""
 
     token: int
     verdict: Verdict
@@ -96,6 +104,8 @@ class Settlement:
     size: int = 0
     failed: int = 0
     hold_ms: int = 0
+    per_host: int = 0
+    group: str = ""
 
 
 # astuple() would copy each field deeply, at fifty times the price.
@@ -116,6 +126,14 @@ class Batch(NamedTuple):
     next_due_ms: int
     scope_size: int
     leases: list[Lease]
+
+
+class Renewed(NamedTuple):
+    """What a heartbeat brought; `paces` counts the changes of pace that all workers go by."""
+
+    known: bool
+    state: State
+    paces: int
 
 
 class Reclaimed(NamedTuple):
@@ -157,6 +175,7 @@ class Shard:
     calls: int = 0
     bytes_sent: int = 0
     bytes_received: int = 0
+    holds: bytes | None = None
 
     def __post_init__(self) -> None:
         self.keys = keys.vector(self.crawl, self.number)
@@ -182,7 +201,7 @@ class Shard:
             args = [worker, number, len(layers), layers[-1].capacity]
             args += [pack(self._push_fields(batch, offsets)), seen_locally]
             slices = " ".join(str(layer.num_slices) for layer in layers)
-            open_layers, *reply = await self._call("push", [*args, slices])
+            open_layers, *reply = await self._call("push", [*args, slices, _homes(batch)])
             await self._know_layers(open_layers)
             if reply:
                 break
@@ -228,8 +247,11 @@ class Shard:
         self.is_stale = self.is_stale or self.server not in (None, server)
         fields = iter(unpack(packed))
         leases = [
-            Lease(self.number, token, host.decode(errors="replace"), level, entry, *rest)
-            for token, host, level, entry, *rest in zip(*[fields] * 6, strict=True)
+            Lease(
+                *(self.number, token, host.decode(errors="replace"), level, entry, failures, pages),
+                group.decode(),
+            )
+            for token, host, level, entry, failures, pages, group in zip(*[fields] * 7, strict=True)
         ]
         self.tokens = max([self.tokens, *(lease.token for lease in leases)])
         return Batch(state.decode(), next_ms, scope, leases)
@@ -241,8 +263,9 @@ class Shard:
         for token, packed in found.items():
             # What cannot be read is no lease of ours; the scripts set it aside.
             with suppress(ValueError, TypeError, AttributeError):
-                host, level, entry = unpack(packed)[:3]
-                leases.append(Lease(self.number, int(token), host.decode(), level, entry))
+                host, level, entry, _, group = (*unpack(packed), False, b"")[:5]
+                about = (int(token), host.decode(), level, entry)
+                leases.append(Lease(self.number, *about, group=(group or b"").decode()))
         return leases
 
     async def settle(self, worker: str, batch: Sequence[Settlement]) -> list[int]:
@@ -256,12 +279,24 @@ class Shard:
         args = [self.epoch, worker, self.pushes or 0]
         return bool(await self._run("vouch", args, client))
 
-    async def renew(
-        self, worker: str, timeout_ms: int, about: dict[str, Any]
-    ) -> tuple[bool, State]:
-        """The heartbeat; False says that the worker was not known (any more)."""
-        known, state = await self._call("renew", [worker, timeout_ms, json.dumps(about)])
-        return bool(known), state.decode()
+    async def renew(self, worker: str, timeout_ms: int, about: dict[str, Any]) -> Renewed:
+        """The heartbeat; tells whether the worker was known (still)."""
+        known, state, paces = await self._call("renew", [worker, timeout_ms, json.dumps(about)])
+        return Renewed(bool(known), state.decode(), paces)
+
+    async def change_pace(self, host: str, values: dict[str, Any] | None) -> None:
+        """Treat a host differently, while the crawl runs; None takes back all that was changed."""
+        await self._call("pace", [host, "" if values is None else json.dumps(values)])
+
+    async def paces(self) -> dict[str, dict[str, Any]]:
+        """Hosts, and what has been changed for them while the crawl runs."""
+        found: dict[str, dict[str, Any]] = {}
+        for name, values in (await self.meta()).items():
+            if name.startswith(PACE):
+                # What cannot be read is as good as not there; the next change replaces it.
+                with suppress(ValueError, TypeError):
+                    found[name.removeprefix(PACE)] = {**json.loads(values)}
+        return found
 
     async def reclaim(self, most: int = 10) -> Reclaimed:
         """Queue again what dead workers held."""
@@ -397,6 +432,14 @@ def _as_written(what: str) -> Iterator[None]:
         if not str(error).startswith("WRONGTYPE"):
             raise
         raise CrawlDamaged(f"{what} is of another type") from None
+
+
+def _homes(batch: Sequence[Push]) -> bytes:
+    """What lua/push.lua reads of the hosts, one after the other; mostly there is nothing to say."""
+    told = {item.host: item for item in batch if item.group or item.per_host}
+    return pack(
+        [value for host, item in told.items() for value in (host, item.group, item.per_host)]
+    )
 
 
 def _layer_count(count: int) -> int:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from crawlproj.scheduler import Scheduler
 
-ANSWERED, FAILED = -1, 1
+ANSWERED, FAILED, OVERLOADED = -1, 1, 2
 
 
 class PolitenessMiddleware:
@@ -41,7 +41,6 @@ class PolitenessMiddleware:
         self._longest_pause_ms = round(config.longest_pause_s * 1000)
         self._backoff_ms = round(config.backoff_s * 1000)
         self._longest_hold_ms = round(config.longest_hold_s * 1000)
-        self._overrides = pacing.Overrides(config.overrides or {})
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -60,7 +59,9 @@ class PolitenessMiddleware:
             failed = response.status in TRANSIENT_STATUSES
             held.last_status = response.status
             came = response if request.meta.get(ROBOTS_TXT) == held.lease.host else None
-            self._note(held, FAILED if failed else ANSWERED, came)
+            overloaded = response.status in pacing.OVERLOADED
+            health = (OVERLOADED if overloaded else FAILED) if failed else ANSWERED
+            self._note(held, health, came)
             if failed:
                 asked = response.headers.get("Retry-After")
                 self._hold(held, response.status, asked)
@@ -80,11 +81,12 @@ class PolitenessMiddleware:
     def _note(self, held: Held, health: int, robots_txt: Response | None = None) -> None:
         scheduler, host = self._scheduler(), held.lease.host
         assert scheduler is not None
-        override = self._overrides.for_host(host)
+        override = scheduler.frontier.overrides.for_host(host)
         # The crawl's delay, not this worker's: whoever began it has set it for all.
         crawl_s = scheduler.frontier.limits.delay_ms / 1000
         delay_s = crawl_s if override.delay_s is None else override.delay_s
         held.failed = health
+        held.per_host = scheduler.frontier.connections(held.lease)
         held.pause_ms = pacing.pause_ms(
             round(delay_s * 1000),
             self._crawl_delay_s(host, robots_txt),
@@ -110,3 +112,5 @@ class PolitenessMiddleware:
             most_ms=self._longest_hold_ms,
             jitter=random.random(),
         )
+        if scheduler := self._scheduler():
+            scheduler.holds.note(held.lease, held.hold_ms, for_group=held.failed == OVERLOADED)

@@ -39,6 +39,7 @@ STEP_MINUTES = 10
 TIMEOUT_MINUTES = 31
 CAPACITY = 20
 WORKERS = ("w1", "w2", "w3")
+GROUPS = {"http://a": "one", "http://b": "one", "http://c": "other", "": ""}
 
 workers = st.sampled_from(WORKERS)
 hosts = st.sampled_from(["http://a", "http://b", "http://c"])
@@ -49,7 +50,8 @@ verdicts = st.sampled_from(
 )
 patterns = st.sampled_from(["/#", "reason"])
 holds = st.sampled_from([0, 0, 0, 19])
-failed = st.sampled_from([-1, 0, 1])
+failed = st.sampled_from([-1, 0, 1, 2])
+connections = st.sampled_from([0, 0, 1, 2, 3])
 
 limits = st.builds(
     Limits,
@@ -60,6 +62,8 @@ limits = st.builds(
     max_attempts=st.sampled_from([1, 2, 4]),
     give_up=st.sampled_from([0, 0, 2]),
     lasts_ms=st.sampled_from([0, 0, 0, 405 * MINUTE_MS]),
+    group=st.sampled_from(["host", "host", "domain"]),
+    pages_per_domain=st.sampled_from([0, 0, 4]),
     seen_capacity=st.just(CAPACITY),
 )
 
@@ -72,7 +76,8 @@ def pushes(draw: st.DrawFn) -> Push:
         return Push(kind, "", 0, b"offsite", f"offsite {host}{path}")
     if kind == Kind.ASIDE:
         return apart(host, path, draw(patterns))
-    return Push(kind, host, draw(st.integers(-1, 1)), entry(path), host + path)
+    level, per_host = draw(st.integers(-1, 1)), draw(connections)
+    return Push(kind, host, level, entry(path), host + path, per_host=per_host)
 
 
 class FrontierMachine(RuleBasedStateMachine):
@@ -115,6 +120,7 @@ class FrontierMachine(RuleBasedStateMachine):
 
     @rule(name=workers, batch=st.lists(pushes(), max_size=6))
     def push(self, name: str, batch: list[Push]) -> None:
+        batch = self._grouped(batch)
         self._both(lambda: self._tick(name).push(*batch), lambda: self.model.push(batch))
         self.last_push[name] = batch
 
@@ -174,7 +180,7 @@ class FrontierMachine(RuleBasedStateMachine):
     def hand_in_a_page(self, data: st.DataObject, links: list[Push], dies_before: Death) -> None:
         name = data.draw(st.sampled_from(self._holders()))
         token = data.draw(st.sampled_from(list(self.model.leased[name])))
-        settlement = data.draw(_settlements(token))
+        settlement, links = data.draw(_settlements(token)), self._grouped(links)
         one = self._tick(name)
         worker = self.worker_class(one.frontier, hooks(), prefetch=1, lease_timeout_s=1)
         work = hand_in(worker, links, settlement, dies_before)
@@ -208,7 +214,7 @@ class FrontierMachine(RuleBasedStateMachine):
     def renew(self, name: str) -> None:
         self._both(
             lambda: self._tick(name).renew(TIMEOUT_MINUTES * MINUTE_MS, {}),
-            lambda: (self.model.renew(name, TIMEOUT_MINUTES), self.model.status),
+            lambda: (self.model.renew(name, TIMEOUT_MINUTES), self.model.status, 0),
         )
 
     @rule(steps=st.integers(1, 6))
@@ -299,6 +305,12 @@ class FrontierMachine(RuleBasedStateMachine):
         self.server.start()
         self.crawl.reconnect()
 
+    def _grouped(self, batch: list[Push]) -> list[Push]:
+        """As the frontier tells the shard of them."""
+        if not self.model.limits.by_domain:
+            return batch
+        return [item._replace(group=GROUPS[item.host]) for item in batch]
+
     def _holders(self) -> list[str]:
         return sorted(name for name, leases in self.model.leased.items() if leases)
 
@@ -348,6 +360,7 @@ def _settlements(token: int) -> st.SearchStrategy[Settlement]:
         failed=failed,
         status=statuses,
         size=statuses,
+        per_host=connections,
     )
 
 

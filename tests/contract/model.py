@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from math import inf
+from typing import NamedTuple, TypeAlias
 
-from crawlproj.frontier.frontier import Limits
+from crawlproj.frontier.frontier import HOST, Limits
 from crawlproj.frontier.shard import Kind, Push, Settlement, State
 from crawlproj.frontier.wire import pack, unpack
 from tests.lua import helpers
@@ -37,6 +38,10 @@ class Url(NamedTuple):
         return self._replace(entry=bytes((self.entry[0] + 1,)) + self.entry[1:])
 
 
+Taken: TypeAlias = tuple[int, Url, int, int, str]
+"""A lease: token, URL, failures and pages of its host, and its group."""
+
+
 @dataclass
 class Host:
     queues: dict[int, list[bytes]] = field(default_factory=dict)
@@ -47,6 +52,8 @@ class Host:
     failures: int = 0
     hold: int | None = None
     kept: int = 0
+    group: str = ""
+    per: int | None = None
     best: int | None = None
     turn: int = 0
 
@@ -60,6 +67,22 @@ class Host:
         return self.hold or min(self.cooling)
 
 
+@dataclass
+class Group:
+    out: int = 0
+    cooling: list[int] = field(default_factory=list)
+    pages: int = 0
+    at: str | None = None
+    hold: int | None = None
+    per: int | None = None
+    kept: int = 0
+
+    @property
+    def due(self) -> int:
+        """When a group that waits may be asked again."""
+        return self.hold or min(self.cooling)
+
+
 class Model:
     """What a shard knows, and the operations on it."""
 
@@ -70,6 +93,8 @@ class Model:
         self.status: State = "running"
         self.counts: Counter[str] = Counter()
         self.hosts: dict[str, Host] = {}
+        self.groups: dict[str, Group] = {}
+        self.leased_of: dict[int, str] = {}
         self.delayed: list[tuple[float, bytes, Url]] = []
         self.leased: dict[str, dict[int, Url]] = {}
         self.kept: set[int] = set()
@@ -82,6 +107,7 @@ class Model:
         self.aside: dict[str, list[Push]] = {}
         self._tokens = self._turns = 0
         self._touched: list[str] = []
+        self._touched_groups: set[str] = set()
 
     # The operations
 
@@ -89,12 +115,17 @@ class Model:
         if self.status == "finished":
             raise Refused("CrawlFinished")
         news = [self._take_in(item) for item in batch]
+        for name, item in {
+            item.host: item for item in batch if item.group or item.per_host
+        }.items():
+            if name in self._touched:
+                self._settle_in(self.hosts[name], item.group, item.per_host)
         self._place_touched()
         if self.layers[-1] >= self.limits.seen_capacity * 2 ** (len(self.layers) - 1):
             self.layers.append(0)
         return news
 
-    def lease(self, worker: str, wanted: int) -> tuple[State, list[tuple[int, Url, int, int]]]:
+    def lease(self, worker: str, wanted: int) -> tuple[State, list[Taken]]:
         if worker not in self.workers:
             raise Refused("WorkerDeclaredDead")
         lasts = self.limits.lasts_ms // MINUTE_MS
@@ -107,9 +138,14 @@ class Model:
         if self.limits.pages >= 0:
             wanted = min(wanted, self.limits.pages - self.counts["done"] - self.counts["leased"])
             status = "running" if wanted > 0 else "limit"
-        leases: list[tuple[int, Url, int, int]] = []
+        leases: list[Taken] = []
         while len(leases) < wanted and (line := self._ready()):
-            leases.append(self._lease_first_of(line[0], worker))
+            name = self._line(line[0])[0] if line[0] in self.groups else line[0]
+            if self._is_spent(self.hosts[name]):
+                self._place(self.hosts[name])
+                self._place_groups()
+            else:
+                leases.append(self._lease_first_of(name, worker))
         return status, leases
 
     def settle(self, worker: str, batch: list[Settlement]) -> list[int]:
@@ -164,7 +200,9 @@ class Model:
         dropped = len(self.delayed)
         self._count(**{"delayed": -dropped, f"filtered:{reason}": dropped})
         self.delayed = []
-        for name in [*self._ready(), *self._waiting()]:
+        placed = [*self._ready(), *self._waiting()]
+        self._touched_groups.update(self.groups.keys() & set(placed))
+        for name in [host for one in placed for host in self._line(one) or [one]]:
             dropped += self._drop_queue(self._touch(name), reason)
         self._place_touched()
         return dropped
@@ -206,8 +244,21 @@ class Model:
             meta={name: value for name, value in meta.items() if value != -1},
             counts={name: count for name, count in self.counts.items() if count},
             hosts={name: _record(host) for name, host in self.hosts.items()},
+            groups={
+                name: helpers.Group(
+                    group.out,
+                    sorted(group.cooling),
+                    group.pages,
+                    group.at,
+                    group.hold,
+                    group.per,
+                    self._line(name),
+                    group.kept,
+                )
+                for name, group in self.groups.items()
+            },
             ready=self._ready(),
-            waiting=[(name, self.hosts[name].due) for name in self._waiting()],
+            waiting=[(name, self._unit(name).due) for name in self._waiting()],
             queues={name: _shown(host) for name, host in self.hosts.items() if host.queues},
             delayed=[(round(due), *_url(url)) for due, _, url in sorted(self.delayed)],
             leased={
@@ -262,11 +313,11 @@ class Model:
             self._count(delayed=-1)
             self._enqueue(one[2], first=True)
         for name in self._waiting():
-            if self.hosts[name].due <= self.now:
-                self._touch(name)
+            if self._unit(name).due <= self.now:
+                self._touch(name) if name in self.hosts else self._touched_groups.add(name)
         self._place_touched()
 
-    def _lease_first_of(self, name: str, worker: str) -> tuple[int, Url, int, int]:
+    def _lease_first_of(self, name: str, worker: str) -> Taken:
         host = self.hosts[name]
         level = host.levels[-1]
         url = Url(name, level, host.queues[level].pop(0))
@@ -276,8 +327,13 @@ class Model:
         self._tokens += 1
         self.leased.setdefault(worker, {})[self._tokens] = url
         self._count(queued=-1, leased=1)
+        if host.group:
+            self.groups[host.group].out += 1
+            self.leased_of[self._tokens] = host.group
+            host.best = None
         self._place(host)
-        return self._tokens, url, host.failures, host.pages
+        self._place_groups()
+        return self._tokens, url, host.failures, host.pages, host.group
 
     def _settle(self, worker: str, how: Settlement) -> bool:
         url = self.leased.get(worker, {}).get(how.token)
@@ -285,14 +341,18 @@ class Model:
             return False
         if how.token not in self.kept:
             minutes = (how.pause_ms - how.ended_ago_ms) // MINUTE_MS
-            self._judge(self._release(url, minutes, how.pause_ms > 0), how)
+            self._judge(self._release(how.token, url, minutes, how.pause_ms > 0), url, how)
+        self._settle_in(self._touch(url.host), how.group, 0)
         if how.verdict == "keep":
             self._keep(how.token, self._touch(url.host))
             return True
+        group = self.leased_of.get(how.token, "")
         host = self._end(worker, how.token)
         match how.verdict:
             case "done":
                 host.pages += 1
+                if group:
+                    self.groups[group].pages += 1
                 self._count(done=1)
             case "filtered":
                 self._count(**{f"filtered:{how.reason}": 1})
@@ -315,15 +375,24 @@ class Model:
         return True
 
     def _keep(self, token: int, host: Host) -> None:
-        host.kept += token not in self.kept
+        if token not in self.kept:
+            self._count_kept(token, host, 1)
         self.kept.add(token)
 
     def _end(self, worker: str, token: int) -> Host:
         host = self._touch(self.leased[worker].pop(token).host)
-        host.kept -= token in self.kept
+        if token in self.kept:
+            self._count_kept(token, host, -1)
         self.kept.discard(token)
+        self.leased_of.pop(token, None)
         self._count(leased=-1)
         return host
+
+    def _count_kept(self, token: int, host: Host, by: int) -> None:
+        host.kept += by
+        if group := self.leased_of.get(token):
+            self.groups[group].kept += by
+            self._touched_groups.add(group)
 
     def _keep_aside(self, kept: Push, pattern: str, why: str) -> None:
         name = f"{kept.host} {pattern}"
@@ -335,15 +404,28 @@ class Model:
         self.aside.setdefault(name, []).append(kept)
         self._count(**{"filtered:pattern": 1})
 
-    def _judge(self, host: Host, how: Settlement) -> None:
+    def _judge(self, keeper: Host | Group, url: Url, how: Settlement) -> None:
+        host = self.hosts[url.host]
+        if how.per_host:
+            keeper.per = how.per_host if how.per_host != self.limits.per_host else None
         if how.failed:
             host.failures = host.failures + 1 if how.failed > 0 else 0
         if how.hold_ms:
-            host.hold = max(host.hold or 0, self.now + how.hold_ms // MINUTE_MS)
+            held = keeper if how.failed > 1 else host
+            held.hold = max(held.hold or 0, self.now + how.hold_ms // MINUTE_MS)
+
+    def _settle_in(self, host: Host, group: str, per_host: int) -> None:
+        if group and host.group != group:
+            host.group, host.at = group, None
+            self.groups.setdefault(group, Group())
+            self._touched_groups.add(group)
+        if per_host:
+            keeper = self.groups[group] if group and self._is_paced else host
+            keeper.per = per_host if per_host != self.limits.per_host else None
 
     def _take_back(self, worker: str, token: int, url: Url, apart: float) -> bool:
         if token not in self.kept:
-            self._release(url, self.limits.delay_ms // MINUTE_MS, self.limits.delay_ms > 0)
+            self._release(token, url, self.limits.delay_ms // MINUTE_MS, self.limits.delay_ms > 0)
         self._end(worker, token)
         if url.attempts >= self.limits.max_attempts:
             self._bury(token, url, "worker_lost")
@@ -354,12 +436,19 @@ class Model:
             self._delay(token, url, apart)
         return True
 
-    def _release(self, url: Url, minutes: int, pauses: bool) -> Host:
-        host = self._touch(url.host)
+    def _release(self, token: int, url: Url, minutes: int, pauses: bool) -> Host | Group:
+        """Returns who keeps the pace of the host."""
+        keeper: Host | Group
+        keeper = host = self._touch(url.host)
         host.out -= 1
+        if token in self.leased_of:
+            group = self.groups[self.leased_of[token]]
+            self._touched_groups.add(self.leased_of[token])
+            group.out -= 1
+            keeper = group if self._is_paced else host
         if pauses:
-            host.cooling.append(self.now + minutes)
-        return host
+            keeper.cooling.append(self.now + minutes)
+        return keeper
 
     def _enqueue(self, url: Url, *, first: bool = False) -> None:
         queue = self._touch(url.host).queues.setdefault(url.level, [])
@@ -386,13 +475,18 @@ class Model:
         for name in self._touched:
             self._place(self.hosts[name])
         self._touched = []
+        self._place_groups()
 
     def _place(self, host: Host) -> None:
+        if host.group:
+            self._touched_groups.add(host.group)
         host.cooling = [due for due in host.cooling if due > self.now]
         if 0 < self.limits.pages_per_host <= host.pages:
             self._drop_queue(host, "host_limit")
         if 0 < self.limits.give_up <= host.failures:
             self._drop_queue(host, "host_down")
+        if self._is_spent(host):
+            self._drop_queue(host, "domain_limit")
         if host.hold and host.hold <= self.now:
             host.hold = None
         best = max(host.queues, default=None)
@@ -410,8 +504,42 @@ class Model:
             self._turns += 1
             host.turn = self._turns
 
-    def _free_slots(self, host: Host) -> int:
-        free = self.limits.per_host - host.out - len(host.cooling)
+    def _place_groups(self) -> None:
+        """A group stands where the first of its hosts that could be contacted would stand."""
+        for name in self._touched_groups:
+            group = self.groups[name]
+            group.cooling = [due for due in group.cooling if due > self.now]
+            if group.hold and group.hold <= self.now:
+                group.hold = None
+            line = self._line(name)
+            if line and (self._is_spent(self.hosts[line[0]]) or self._has_room(group)):
+                group.at = "ready"
+            else:
+                group.at = "waiting" if line and (group.hold or group.cooling) else None
+        self._touched_groups = set()
+
+    def _has_room(self, group: Group) -> bool:
+        limits, free = self.limits, 1
+        if self._is_paced:
+            free = (group.per or limits.per_host) - group.out - len(group.cooling)
+        if limits.pages_per_domain:
+            free = min(free, limits.pages_per_domain - group.pages - group.out - group.kept)
+        return not group.hold and free > 0
+
+    @property
+    def _is_paced(self) -> bool:
+        return self.limits.group != HOST
+
+    def _is_spent(self, host: Host) -> bool:
+        most = self.limits.pages_per_domain
+        return bool(host.group) and 0 < most <= self.groups[host.group].pages
+
+    def _free_slots(self, host: Host) -> float:
+        free: float = (host.per or self.limits.per_host) - host.out - len(host.cooling)
+        if host.group and self._is_paced:
+            free = inf
+        if host.failures:
+            free = 1 - host.out - len(host.cooling)
         if self.limits.pages_per_host:
             free = min(free, self.limits.pages_per_host - host.pages - host.out - host.kept)
         return free
@@ -422,16 +550,31 @@ class Model:
         host.queues = {}
         return dropped
 
+    def _unit(self, name: str) -> Host | Group:
+        return self.groups.get(name) or self.hosts[name]
+
     def _ready(self) -> list[str]:
-        line = [(-(host.best or 0), host.turn, name) for name, host in self._standing("ready")]
-        return [name for *_, name in sorted(line)]
+        alone = [(self._rank(name), name) for name in self._line("")]
+        groups = [
+            (self._rank(self._line(name)[0]), name)
+            for name, group in self.groups.items()
+            if group.at == "ready"
+        ]
+        return [name for _, name in sorted(alone + groups)]
+
+    def _line(self, group: str) -> list[str]:
+        """The hosts of a group, or of none, that could be contacted."""
+        hosts = self.hosts.items()
+        line = [name for name, host in hosts if host.at == "ready" and host.group == group]
+        return sorted(line, key=self._rank)
+
+    def _rank(self, name: str) -> tuple[int, int]:
+        return -(self.hosts[name].best or 0), self.hosts[name].turn
 
     def _waiting(self) -> list[str]:
-        line = [(host.due, name) for name, host in self._standing("waiting")]
+        units = [*self.hosts.items(), *self.groups.items()]
+        line = [(unit.due, name) for name, unit in units if unit.at == "waiting"]
         return [name for _, name in sorted(line)]
-
-    def _standing(self, at: str) -> list[tuple[str, Host]]:
-        return [(name, host) for name, host in self.hosts.items() if host.at == at]
 
     def _count(self, **by: int) -> None:
         self.counts.update(by)
@@ -447,6 +590,8 @@ def _record(host: Host) -> helpers.Host:
         host.failures,
         host.hold,
         host.kept,
+        host.group,
+        host.per,
     )
 
 

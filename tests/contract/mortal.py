@@ -68,4 +68,5 @@ def hooks() -> Hooks:
         about=dict,
         scope_names=lambda _: set(),
         prepare=nothing,
+        on_holds=lambda _: None,
     )

@@ -20,7 +20,6 @@ from crawlproj.config import Config
 from crawlproj.connection import connect
 from crawlproj.errors import ConfigError, CrawlError
 from crawlproj.frontier.frontier import Frontier, Limits
-from crawlproj.frontier.pacing import Overrides
 from crawlproj.frontier.refusals import CrawlDamaged
 from crawlproj.frontier.shard import Push
 from crawlproj.frontier.wire import unpack
@@ -293,7 +292,6 @@ def test_robots_rules_that_are_not_ours_are_fetched_again(
             asked.append,
             user_agent="me",
             max_attempts=3,
-            overrides=Overrides({}),
             longest_pause_s=60,
         )
         key = keys.robots(CRAWL, 0, A)

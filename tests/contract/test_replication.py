@@ -188,6 +188,7 @@ class Sailor:
             about=dict,
             scope_names=lambda url: set(),
             prepare=self._nothing,
+            on_holds=lambda _: None,
         )
         self.worker = Worker(frontier, hooks, prefetch=4, lease_timeout_s=60)
 

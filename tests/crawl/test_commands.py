@@ -20,7 +20,7 @@ from tests.servers.redis import PATIENCE, RedisServer, wait_for
 
 COMMANDS = (
     *("crawl", "dead", "demo", "doctor", "fleet", "merge", "pause", "purge", "resume", "seed"),
-    *("status", "stop", "why"),
+    *("pace", "status", "stop", "why"),
 )
 SMALL = WebSpec(seed=4, hosts=3, pages=40, flaky=0.0, slow=0.0)
 STATUS_FIELDS = {

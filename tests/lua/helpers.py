@@ -21,7 +21,7 @@ from crawlproj.connection import connect
 from crawlproj.frontier.aside import put_aside
 from crawlproj.frontier.bloom import Geometry
 from crawlproj.frontier.frontier import Frontier, Limits
-from crawlproj.frontier.hosts import read_host
+from crawlproj.frontier.hosts import read_group, read_host
 from crawlproj.frontier.shard import Batch, Kind, Lease, Opened, Push, Settlement, Shard
 from crawlproj.frontier.wire import unpack
 
@@ -45,6 +45,21 @@ class Host(NamedTuple):
     failures: int = 0
     hold: int | None = None
     kept: int = 0
+    group: str = ""
+    per: int | None = None
+
+
+class Group(NamedTuple):
+    """A group's record, and its hosts that could be contacted, best first."""
+
+    out: int = 0
+    cooling: list[int] = []
+    pages: int = 0
+    at: str | None = None
+    hold: int | None = None
+    per: int | None = None
+    line: list[str] = []
+    kept: int = 0
 
 
 class Pattern(NamedTuple):
@@ -63,12 +78,15 @@ class State:
     meta: dict[str, Any] = field(default_factory=lambda: {"state": "running"})
     counts: dict[str, int] = field(default_factory=dict)
     hosts: dict[str, Host] = field(default_factory=dict)
+    groups: dict[str, Group] = field(default_factory=dict)
     ready: list[str] = field(default_factory=list)
     waiting: list[tuple[str, int]] = field(default_factory=list)
     queues: dict[str, dict[int, list[str]]] = field(default_factory=dict)
     delayed: list[tuple[int, str, int, str]] = field(default_factory=list)
     leased: dict[str, dict[int, tuple[str, int, str]]] = field(default_factory=dict)
     kept: set[int] = field(default_factory=set)
+    leased_of: dict[int, str] = field(default_factory=dict, compare=False, repr=False)
+    """The groups that leases were taken of."""
     dead: dict[int, tuple[str, int, str, str]] = field(default_factory=dict)
     workers: dict[str, int] = field(default_factory=dict)
     about: dict[str, Any] = field(default_factory=dict)
@@ -131,12 +149,14 @@ def structures(redis: Any, crawl: str = CRAWL, shard: int = 0) -> State:
         meta=_shown_meta(raw["meta"]),
         counts={name.decode(): int(n) for name, n in raw.get("counts", {}).items() if int(n)},
         hosts={n.decode(): _host(p, clock) for n, p in raw.get("hosts", {}).items()},
+        groups={n.decode(): _group(n, raw, clock) for n in raw.get("groups", {})},
         ready=[name.decode() for name, _ in raw.get("ready", [])],
         waiting=[(name.decode(), clock.minute(at)) for name, at in raw.get("waiting", [])],
         queues=_queues(raw),
         delayed=[_delayed(packed, clock.minute(at)) for packed, at in raw.get("delayed", [])],
         leased=_leased(raw),
         kept=_kept(raw),
+        leased_of=_leased_of(raw),
         dead={int(token): _dead(packed) for token, packed in raw.get("dead", {}).items()},
         workers={name.decode(): clock.minute(at) for name, at in raw.get("workers", [])},
         about={name.decode(): json.loads(told) for name, told in raw.get("about", {}).items()},
@@ -177,9 +197,19 @@ def assert_balanced(state: State) -> None:
     for name, host in state.hosts.items():
         assert sorted(state.queues.get(name, {})) == host.levels
         assert (host.out, host.kept) == (out[name], kept[name])
-        assert (name in state.ready, name in waiting) == (host.at == "ready", host.at == "waiting")
+        ready = state.groups[host.group].line if host.group else state.ready
+        assert (name in ready, name in waiting) == (host.at == "ready", host.at == "waiting")
         assert not host.at or host.levels
-    assert state.queues.keys() | out.keys() | set(state.ready) | set(waiting) <= state.hosts.keys()
+    lines = [set(group.line) for group in state.groups.values()]
+    for name, group in state.groups.items():
+        places = (name in state.ready, name in waiting)
+        assert places == (group.at == "ready", group.at == "waiting")
+        assert not group.at or group.line
+        leased_of = {token for token, of in state.leased_of.items() if of == name}
+        assert (group.out, group.kept) == (len(leased_of - state.kept), len(leased_of & state.kept))
+    placed = set(state.ready) | set(waiting)
+    known = state.hosts.keys() | state.groups.keys()
+    assert state.queues.keys() | out.keys() | placed | set().union(*lines) <= known
 
 
 class Worker:
@@ -339,7 +369,17 @@ def _host(packed: bytes, clock: _Clock) -> Host:
     at = found.at or None
     cooling = sorted(clock.minute(due) for due in found.cooling)
     hold = None if found.hold_ms is None else clock.minute(found.hold_ms)
-    return Host(found.levels, found.out, cooling, found.pages, at, found.failures, hold, found.kept)
+    record = (found.levels, found.out, cooling, found.pages, at, found.failures, hold, found.kept)
+    return Host(*record, found.group, found.per)
+
+
+def _group(name: bytes, raw: dict[str, Any], clock: _Clock) -> Group:
+    found = read_group(raw["groups"][name])
+    cooling = sorted(clock.minute(due) for due in found.cooling)
+    hold = None if found.hold_ms is None else clock.minute(found.hold_ms)
+    line = [host.decode() for host, _ in raw.get(f"line {name.decode()}", [])]
+    record = (found.out, cooling, found.pages, found.at or None, hold, found.per)
+    return Group(*record, line, found.kept)
 
 
 def _queues(raw: dict[str, Any]) -> dict[str, dict[int, list[str]]]:
@@ -367,10 +407,17 @@ def _leased(raw: dict[str, Any]) -> dict[str, dict[int, tuple[str, int, str]]]:
 
 
 def _kept(raw: dict[str, Any]) -> set[int]:
-    leases = [held for key, held in raw.items() if key.startswith("leased ")]
-    return {
-        int(token) for held in leases for token, packed in held.items() if any(unpack(packed)[3:4])
-    }
+    return {token for token, fields in _leases(raw) if any(fields[3:4])}
+
+
+def _leased_of(raw: dict[str, Any]) -> dict[int, str]:
+    return {token: fields[4].decode() for token, fields in _leases(raw) if any(fields[4:5])}
+
+
+def _leases(raw: dict[str, Any]) -> Iterator[tuple[int, list[Any]]]:
+    for key, held in raw.items():
+        if key.startswith("leased "):
+            yield from ((int(token), unpack(packed)) for token, packed in held.items())
 
 
 def _url(fields: list[Any]) -> tuple[str, int, str]:

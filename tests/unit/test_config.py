@@ -30,6 +30,7 @@ BAD: dict[str, tuple[list[Any], str]] = {
     "CRAWL_DEPTH": (["-1", "deep", 1.5], "give a whole number, 0 or more"),
     "CRAWL_PAGES": (NOT_COUNTS, WHOLE),
     "CRAWL_PAGES_PER_HOST": (NOT_COUNTS, WHOLE),
+    "CRAWL_PAGES_PER_DOMAIN": (NOT_COUNTS, WHOLE),
     "CRAWL_MINUTES": (["0", "-1", "long", math.inf, math.nan], "give minutes, more than 0"),
     "CRAWL_STRATEGY": (["best", "", "a b.c", 5], "give breadth, weighted, novelty or the dotted"),
     "CRAWL_WEIGHTS": (["heavy", 5], "give a"),
@@ -61,6 +62,7 @@ BAD: dict[str, tuple[list[Any], str]] = {
     "POLITENESS_BACKOFF": (NOT_SECONDS, SECONDS),
     "POLITENESS_LONGEST_HOLD": (NOT_SECONDS, SECONDS),
     "POLITENESS_OVERRIDES": (["host", 5, ["a"]], "give a"),
+    "POLITENESS_GROUP": (["site", "HOST", 5], "give one of host, domain, address"),
     "POLITENESS_ROBOTS": (["perhaps"], "give true or false"),
     "POLITENESS_GIVE_UP": (["-1", "never", 0.5], "give a whole number, 0 or more"),
     "FRONTIER_EMBEDDED": (["perhaps"], "give true or false"),
@@ -143,7 +145,8 @@ def test_what_came_as_an_argument_is_refused_by_the_arguments_name(
 
 def test_the_arguments_are_those_that_users_were_promised() -> None:
     promised = (
-        "seeds scope allow deny depth pages pages_per_host minutes strategy delay per_host stay"
+        "seeds scope allow deny depth pages pages_per_host pages_per_domain minutes strategy delay "
+        "per_host stay"
     )
     assert list(arguments()) == sorted(arguments(), key=list(arguments()).index)
     assert set(promised.split()) <= set(arguments())
@@ -260,3 +263,10 @@ def test_every_profile_of_the_project_is_accepted(profile: str) -> None:
     settings = Settings()
     settings.setmodule(f"settings.{profile}")
     Config.from_settings(settings)
+
+
+@pytest.mark.parametrize("beside", [{"FRONTIER_SHARDS": 2}, {"CRAWL_PAGES_PER_DOMAIN": 9}])
+def test_what_cannot_be_kept_together_is_refused(beside: dict[str, Any]) -> None:
+    Config.from_settings({"POLITENESS_GROUP": "domain", **beside})
+    with pytest.raises(ConfigError, match=r"^POLITENESS_GROUP=address: "):
+        Config.from_settings({"POLITENESS_GROUP": "address", **beside})

@@ -7,9 +7,9 @@
 --   2 COUNTS   hash    the ledger: discovered, queued, …, filtered:<reason>; what could not be
 --                      read is counted as corrupt, beside the ledger
 --   3 HOSTS    hash    host -> msgpack of levels, out, cooling, pages, at and, if there is any,
---                      a map of kept, failures, hold, mentions
---   4 READY    zset    hosts that may be contacted now, best first
---   5 WAITING  zset    hosts that may be contacted later, by when (ms)
+--                      a map of kept, failures, hold, mentions, per, group
+--   4 READY    zset    hosts, or groups of them, that may be contacted now, best first
+--   5 WAITING  zset    hosts, or groups of them, that may be contacted later, by when (ms)
 --   6 DELAYED  zset    msgpack {host, level, entry, token} to try again, by when (ms)
 --   7 WORKERS  zset    worker -> when it counts as dead unless it renews (ms)
 --   8 ABOUT    hash    worker -> JSON it tells about itself
@@ -20,19 +20,21 @@
 --  13 LAYERS   hash    items:<layer> -> URLs recorded there; open -> layers in use
 --  14 SEEN     prefix  + layer           -> bitmap, a Bloom filter
 --  15 QUEUE    prefix  + level:host      -> list of entries, first come first served
---  16 LEASED   prefix  + worker          -> hash token -> msgpack {host, level, entry, kept}; kept is 1
---                                              once its request has ended, see settle.lua
+--  16 LEASED   prefix  + worker          -> hash token -> msgpack {host, level, entry, kept, group}; kept is
+--                                              1 once its request has ended, see settle.lua
 --  17 FOUND    hash    key of a queued link -> msgpack {times found, level, entry}
 --  18 PATTERNS hash    "host pattern" -> msgpack {why, at_ms, released_ms or 0, URLs}
 --  19 ASIDE    prefix  + host pattern    -> list of msgpack {kind, level, entry, key}
+--  20 GROUPS   hash    group of hosts -> msgpack {out, cooling, pages, at, kept, hold, per}
+--  21 LINE     prefix  + group           -> zset of its hosts that could be contacted now, best first
 --
 -- ARGV[1] is the epoch in which the caller works; the rest is the operation's.
 local META, COUNTS, HOSTS, READY, WAITING, DELAYED, WORKERS, ABOUT, DEAD, SEEDS, AUDIT, SCOPE,
-      LAYERS, SEEN, QUEUE, LEASED, FOUND, PATTERNS, ASIDE = unpack(KEYS)
+      LAYERS, SEEN, QUEUE, LEASED, FOUND, PATTERNS, ASIDE, GROUPS, LINE = unpack(KEYS)
 
 local CRAWL = redis.call('HMGET', META, 'epoch', 'state', 'per_host', 'pages_per_host',
                          'pages', 'deadline_ms', 'delay_ms', 'max_attempts', 'skew_ms',
-                         'give_up', 'novelty', 'turns')
+                         'give_up', 'novelty', 'turns', 'group', 'pages_per_domain')
 if not CRAWL[1] then return redis.error_reply('WIPED no crawl is open here') end
 if CRAWL[1] ~= ARGV[1] then return redis.error_reply('EPOCH another crawl has begun') end
 
@@ -40,6 +42,8 @@ local STATE = CRAWL[2]
 local PER_HOST, PAGES_PER_HOST = tonumber(CRAWL[3]), tonumber(CRAWL[4])
 local PAGES, DEADLINE_MS, DELAY_MS = tonumber(CRAWL[5]), tonumber(CRAWL[6]), tonumber(CRAWL[7])
 local MAX_ATTEMPTS, GIVE_UP = tonumber(CRAWL[8]), tonumber(CRAWL[10] or 0)
+-- Whether the hosts of a group keep one pace; they share a page budget in any case.
+local PACED, PAGES_PER_DOMAIN = CRAWL[13] ~= false, tonumber(CRAWL[14] or 0)
 
 -- Weights of the strategy that ranks hosts too: see Novelty in scoring.py.
 local NOVELTY

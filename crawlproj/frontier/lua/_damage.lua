@@ -5,15 +5,15 @@
 local LOWEST, HIGHEST = -1000, 1001
 local damaged = false
 
--- Host, level and entry of a URL as DELAYED and LEASED hold it, and what stands behind them;
--- nothing if it is unreadable.
+-- Host, level and entry of a URL as DELAYED and LEASED hold it, what stands behind them, and the
+-- group it was leased of; nothing if it is unreadable.
 local function read_url(packed)
   local ok, url = pcall(cmsgpack.unpack, packed)
   if ok and type(url) == 'table' then
     local name, level, entry = unpack(url, 1, 3)
     if type(name) == 'string' and type(level) == 'number' and type(entry) == 'string'
        and level >= LOWEST and level <= HIGHEST and level % 1 == 0 then
-      return name, level, entry, url[4]
+      return name, level, entry, url[4], type(url[5]) == 'string' and url[5] or nil
     end
   end
 end
@@ -32,15 +32,17 @@ local function write_off(state, left)
   end
 end
 
--- Requests that are out and URLs that are kept, by host, and both in all, from the leases themselves.
+-- Requests that are out and URLs that are kept, by host and by group, and both in all, from the
+-- leases themselves.
 local function count_leases()
   local out, kept, total = {}, {}, 0
   for _, worker in ipairs(redis.call('ZRANGE', WORKERS, 0, -1)) do
     for _, packed in ipairs(redis.call('HVALS', LEASED .. worker)) do
-      local name, _, _, is_kept = read_url(packed)
+      local name, _, _, is_kept, group = read_url(packed)
       if name then
         local counted = is_kept and kept or out
         counted[name] = (counted[name] or 0) + 1
+        if group then counted[group] = (counted[group] or 0) + 1 end
         total = total + 1
       end
     end
@@ -62,7 +64,17 @@ local function read_host(packed)
   return host
 end
 
--- A host anew from its queues and leases; only the pages it has had cannot be known again.
+-- A group's record as GROUPS holds it; nothing if it is unreadable.
+local function read_group(packed)
+  local ok, group = pcall(cmsgpack.unpack, packed)
+  if ok and type(group) == 'table' and type(group.out) == 'number'
+     and type(group.cooling) == 'table' and type(group.pages) == 'number' then
+    return group
+  end
+end
+
+-- A host anew from its queues and leases; only the pages it has had cannot be known again, and
+-- its group not before a link to it is found.
 local function rebuild_host(name)
   count('corrupt', 1)
   local out, kept = count_leases()
@@ -73,4 +85,13 @@ local function rebuild_host(name)
   redis.call('ZREM', READY, name)
   redis.call('ZREM', WAITING, name)
   return host
+end
+
+-- A group anew from its leases; only the pages it has had cannot be known again.
+local function rebuild_group(name)
+  count('corrupt', 1)
+  local out, kept = count_leases()
+  redis.call('ZREM', READY, name)
+  redis.call('ZREM', WAITING, name)
+  return {out = out[name] or 0, kept = kept[name], cooling = {}, pages = 0}
 end

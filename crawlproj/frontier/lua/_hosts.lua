@@ -1,7 +1,11 @@
 -- Included by operations that move URLs: a host's queue and its place in line.
 -- A host is loaded once a script, changed in memory, and put back by save_hosts().
 -- They are put back in the order in which they were loaded: first come, first served.
-local hosts, names, stored = {}, {}, {}
+--
+-- Hosts may belong to a group: a registrable domain, or an address. It keeps one pace or one page
+-- budget for them all, and stands in READY and WAITING in their place, while those of them that
+-- could be contacted stand in its LINE. A group's name is told from a host's by having no scheme.
+local hosts, names, stored, groups = {}, {}, {}, {}
 
 -- Reads the records of hosts that may be needed, all at once.
 local function fetch_hosts(wanted)
@@ -26,6 +30,20 @@ local function load_host(name)
     names[#names + 1] = name
   end
   return host
+end
+
+local function load_group(name)
+  local group = groups[name]
+  if not group then
+    local packed = redis.call('HGET', GROUPS, name)
+    group = packed and (read_group(packed) or rebuild_group(name)) or {out = 0, cooling = {}, pages = 0}
+    groups[name] = group
+  end
+  return group
+end
+
+local function is_group(name)
+  return (PACED or PAGES_PER_DOMAIN > 0) and not name:find('://', 1, true)
 end
 
 local EVERY_HOST_HAS = {levels = true, out = true, cooling = true, pages = true, at = true, best = true}
@@ -106,13 +124,26 @@ local function drop_queue(name, host, reason)
   host.levels = {}
 end
 
--- How many more requests may go to the host this instant: its connections less
+-- How many more requests may go to a host or group this instant: its connections less
 -- those out and those still pausing, and what is left of its page budget.
-local function free_slots(host)
-  local free = PER_HOST - host.out - #host.cooling
-  if PAGES_PER_HOST > 0 then free = math.min(free, PAGES_PER_HOST - host.pages - host.out - (host.kept or 0)) end
+local function free_slots(unit, connections, pages)
+  local free = connections - unit.out - #unit.cooling
+  if pages > 0 then free = math.min(free, pages - unit.pages - unit.out - (unit.kept or 0)) end
   return free
 end
+
+-- A host that fails is probed by one request at a time, until it answers.
+local function host_slots(host)
+  local connections = host.group and PACED and math.huge or host.per or PER_HOST
+  if (host.failures or 0) > 0 then connections = 1 end
+  return free_slots(host, connections, PAGES_PER_HOST)
+end
+
+local function group_slots(group)
+  return free_slots(group, PACED and (group.per or PER_HOST) or math.huge, PAGES_PER_DOMAIN)
+end
+
+local function is_spent(group) return PAGES_PER_DOMAIN > 0 and group.pages >= PAGES_PER_DOMAIN end
 
 local turns_taken = tonumber(CRAWL[12] or 0)
 local turns = turns_taken
@@ -128,35 +159,48 @@ local function ready_score(host)
   return math.floor((1000 - math.min(priority, 2000)) * 100 + 0.5) * 2 ^ 35 + turns
 end
 
--- Hosts that leave a line, and those that join it, by their score: done by save_lines().
-local LINES = {ready = READY, waiting = WAITING}
-local leaving, joining = {ready = {}, waiting = {}}, {ready = {}, waiting = {}}
+-- Hosts and groups that leave a line, and those that join it, by their score: see save_lines().
+local leaving, joining = {}, {}
 
-local function move(name, host, where, score)
-  local from = host.at
-  if from and from ~= where then
-    joining[from][name] = nil
-    leaving[from][name] = true
+local function line_of(unit, where)
+  if where == 'waiting' then return WAITING end
+  return unit.group and LINE .. unit.group or READY
+end
+
+local function note_move(moves, line, name, value)
+  moves[line] = moves[line] or {}
+  moves[line][name] = value
+end
+
+local function move(name, unit, where, score)
+  if unit.at and unit.at ~= where then
+    local line = line_of(unit, unit.at)
+    note_move(joining, line, name, nil)
+    note_move(leaving, line, name, true)
   end
   if where then
-    leaving[where][name] = nil
-    joining[where][name] = score
+    local line = line_of(unit, where)
+    note_move(leaving, line, name, nil)
+    note_move(joining, line, name, score)
   end
-  host.at = where
+  unit.at = where
 end
 
 local function save_lines()
-  for at, key in pairs(LINES) do
-    local gone, come = {}, {}
-    for name in pairs(leaving[at]) do gone[#gone + 1] = name end
-    for name, score in pairs(joining[at]) do
+  for line, members in pairs(leaving) do
+    local gone = {}
+    for name in pairs(members) do gone[#gone + 1] = name end
+    call_in_pieces('ZREM', line, gone)
+  end
+  for line, members in pairs(joining) do
+    local come = {}
+    for name, score in pairs(members) do
       come[#come + 1] = score
       come[#come + 1] = name
     end
-    call_in_pieces('ZREM', key, gone)
-    call_in_pieces('ZADD', key, come)
-    leaving[at], joining[at] = {}, {}
+    call_in_pieces('ZADD', line, come)
   end
+  leaving, joining = {}, {}
   if turns > turns_taken then redis.call('HSET', META, 'turns', turns) end
   turns_taken = turns
 end
@@ -175,63 +219,118 @@ local function rest_from_now(host)
   return first_due
 end
 
--- Puts a host where it belongs after anything about it has changed. A host that is
--- held (it asked for it, or it fails) waits until then, whatever else is free.
+-- When a host or group falls due, if it waits for that. One that is held (it asked for it, or it
+-- fails) waits until then, whatever else is free.
+local function wake_time(unit)
+  local first_due = rest_from_now(unit)
+  if unit.hold and unit.hold <= NOW then unit.hold = nil end
+  return unit.hold or first_due
+end
+
+-- Puts a host where it belongs after anything about it has changed.
 local function place(name, host)
-  local first_due = rest_from_now(host)
+  local due = wake_time(host)
   if PAGES_PER_HOST > 0 and host.pages >= PAGES_PER_HOST then
     drop_queue(name, host, 'host_limit')
   end
   if GIVE_UP > 0 and (host.failures or 0) >= GIVE_UP then drop_queue(name, host, 'host_down') end
-  if host.hold and host.hold <= NOW then host.hold = nil end
+  if host.group and is_spent(load_group(host.group)) then drop_queue(name, host, 'domain_limit') end
   local best = host.levels[#host.levels]
-  if best and host.hold then
-    move(name, host, 'waiting', host.hold)
-  elseif best and free_slots(host) > 0 then
+  if best and not host.hold and host_slots(host) > 0 then
     if host.at ~= 'ready' or host.best ~= best then move(name, host, 'ready', ready_score(host)) end
-  elseif best and first_due then
-    move(name, host, 'waiting', first_due)
+  elseif best and due then
+    move(name, host, 'waiting', due)
   else
     move(name, host, nil)
   end
   host.best = best
 end
 
+-- Puts a group where it belongs, after its hosts, whose line is saved. One whose page budget is
+-- spent is ready too: lease.lua then drops what its hosts have queued.
+local function place_group(name, group)
+  local due = wake_time(group)
+  local first = redis.call('ZRANGE', LINE .. name, 0, 0, 'WITHSCORES')
+  if first[1] and (is_spent(group) or not group.hold and group_slots(group) > 0) then
+    move(name, group, 'ready', first[2])
+  elseif first[1] and due then
+    move(name, group, 'waiting', due)
+  else
+    move(name, group, nil)
+  end
+end
+
+-- Puts a host into a group, of which it tells at the latest before its first request.
+local function join_group(name, group)
+  local host = load_host(name)
+  if host.group == group then return end
+  if host.group then load_group(host.group) end
+  move(name, host, nil)
+  host.group = group
+  load_group(group)
+end
+
+local function place_all()
+  for _, name in ipairs(names) do place(name, hosts[name]) end
+  save_lines()
+  if not next(groups) then return end
+  for name, group in pairs(groups) do place_group(name, group) end
+  save_lines()
+end
+
 local function save_hosts()
-  local changed = {}
+  place_all()
+  local changed, changed_groups = {}, {}
   for _, name in ipairs(names) do
-    place(name, hosts[name])
     local packed = pack_host(hosts[name])
     if packed ~= stored[name] then
       changed[#changed + 1] = name
       changed[#changed + 1] = packed
     end
   end
-  save_lines()
+  for name, group in pairs(groups) do
+    changed_groups[#changed_groups + 1] = name
+    changed_groups[#changed_groups + 1] = cmsgpack.pack(group)
+  end
   call_in_pieces('HSET', HOSTS, changed)
+  call_in_pieces('HSET', GROUPS, changed_groups)
 end
 
--- A request to the host has ended `ago_ms` ago; that connection now rests.
-local function release_host(name, ago_ms, pause_ms)
+-- Connections that differ from the crawl's; 0 says nothing about them.
+local function allow_connections(keeper, connections)
+  if connections > 0 then keeper.per = connections ~= PER_HOST and connections or nil end
+end
+
+-- A request to the host has ended `ago_ms` ago; that connection now rests. Returns the host and
+-- who keeps its pace: itself, or the group it was leased of.
+local function release_host(name, group, ago_ms, pause_ms)
   local host = load_host(name)
   host.out = host.out - 1
-  if pause_ms > 0 then table.insert(host.cooling, NOW - ago_ms + pause_ms) end
-  return host
+  if group then load_group(group).out = load_group(group).out - 1 end
+  local keeper = PACED and group and load_group(group) or host
+  if pause_ms > 0 then table.insert(keeper.cooling, NOW - ago_ms + pause_ms) end
+  return host, keeper
 end
 
 -- A URL is kept by its worker though its request has ended, or (-1) no longer is.
-local function count_kept(host, by)
-  local kept = (host.kept or 0) + by
-  host.kept = kept > 0 and kept or nil
-  return host
+local function count_kept(unit, by)
+  local kept = (unit.kept or 0) + by
+  unit.kept = kept > 0 and kept or nil
 end
 
--- What the request showed of the host: `failed` is 1 if it failed in a way that may
--- pass, -1 if it answered, 0 if neither is known; `hold_ms` is how long to leave it alone.
-local function judge_host(host, failed, hold_ms)
+local function count_kept_of(name, group, by)
+  count_kept(load_host(name), by)
+  if group then count_kept(load_group(group), by) end
+end
+
+-- What the request showed: `failed` is 2 if the server said that it is asked too much, which goes
+-- for all that keep one pace with the host; 1 if it failed in another way that may pass, -1 if it
+-- answered, 0 if neither is known. `hold_ms` is how long to leave it alone.
+local function judge_host(host, keeper, failed, hold_ms)
   if failed > 0 then host.failures = (host.failures or 0) + 1 end
   if failed < 0 then host.failures = nil end
-  if hold_ms > 0 then host.hold = math.max(host.hold or 0, NOW + hold_ms) end
+  local held = failed > 1 and keeper or host
+  if hold_ms > 0 then held.hold = math.max(held.hold or 0, NOW + hold_ms) end
 end
 
 -- An entry's first byte counts the attempts that have been made.
@@ -265,6 +364,10 @@ local function mend_leases()
   for _, name in ipairs(all) do
     local host = load_host(name)
     host.out, host.kept = out[name] or 0, kept[name]
+  end
+  for _, name in ipairs(redis.call('HKEYS', GROUPS)) do
+    local group = load_group(name)
+    group.out, group.kept = out[name] or 0, kept[name]
   end
   write_off('leased', total)
 end

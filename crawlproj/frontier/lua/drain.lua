@@ -19,9 +19,20 @@ for _, packed in ipairs(redis.call('ZRANGE', DELAYED, 0, most - 1)) do
   end
 end
 if damaged then write_off('delayed', redis.call('ZCARD', DELAYED)) end
+
+local function drop(name)
+  most = most - 1
+  drop_queue(name, load_host(name), ARGV[3])
+end
+
 for _, key in ipairs({READY, WAITING}) do
-  for _, name in ipairs(redis.call('ZRANGE', key, 0, most - 1)) do
-    drop_queue(name, load_host(name), ARGV[3])
+  for _, name in ipairs(redis.call('ZRANGE', key, 0, math.max(0, most - 1))) do
+    if is_group(name) then
+      load_group(name)
+      for _, host in ipairs(redis.call('ZRANGE', LINE .. name, 0, math.max(0, most - 1))) do drop(host) end
+    else
+      drop(name)
+    end
   end
 end
 save_hosts()

@@ -6,7 +6,8 @@
 --         that forgot some, they are not given again, or an old verdict would meet a new lease
 -- Reply {state, ms until a host or retry falls due (-1: none), size of the scope,
 --        msgpack list of token, host, level, entry, failures of the host in a
---        row, pages of the host, of one lease after the other, the server: see _server.lua}
+--        row, pages of the host, its group or '', of one lease after the other, the server: see
+--        _server.lua}
 --       state is the crawl's, or 'limit' when its page budget is used up
 -- Error UNKNOWN: the worker counts as dead; it must renew first
 --include _crawl.lua
@@ -37,8 +38,11 @@ end
 if damaged then write_off('delayed', redis.call('ZCARD', DELAYED)) end
 local due = redis.call('ZRANGE', WAITING, '-inf', NOW, 'BYSCORE', 'LIMIT', 0, DUE_AT_ONCE)
 fetch_hosts(due)
-for _, name in ipairs(due) do load_host(name).at = 'waiting' end
-for _, name in ipairs(names) do place(name, hosts[name]) end
+for _, name in ipairs(due) do
+  local unit = is_group(name) and load_group(name) or load_host(name)
+  unit.at = 'waiting'
+end
+place_all()
 
 if PAGES >= 0 then
   local taken = redis.call('HMGET', COUNTS, 'done', 'leased')
@@ -49,32 +53,56 @@ end
 local token = math.max(tonumber(redis.call('HGET', META, 'tokens') or 0), tonumber(ARGV[4]))
 local leased, replied, held = 0, {}, {}
 
-local function lease_from(name)
+-- Up to `most` URLs of a host, which is then placed anew.
+local function lease_from(name, most)
   local host = load_host(name)
   host.at = 'ready'
-  local level, entries = dequeue(name, math.min(want - leased, free_slots(host)))
+  local level, entries = dequeue(name, math.min(want - leased, host_slots(host), most))
   for _, entry in ipairs(entries) do
     token = token + 1
     held[#held + 1] = token
-    held[#held + 1] = cmsgpack.pack({name, level, entry})
+    held[#held + 1] = cmsgpack.pack(host.group and {name, level, entry, false, host.group} or {name, level, entry})
     local n = #replied
-    replied[n + 1], replied[n + 2], replied[n + 3] = token, name, level
-    replied[n + 4], replied[n + 5], replied[n + 6] = entry, host.failures or 0, host.pages
+    replied[n + 1], replied[n + 2], replied[n + 3], replied[n + 4] = token, name, level, entry
+    replied[n + 5], replied[n + 6], replied[n + 7] = host.failures or 0, host.pages, host.group or ''
   end
   host.out = host.out + #entries
   leased = leased + #entries
+  if host.group then
+    load_group(host.group).out = load_group(host.group).out + #entries
+    host.best = nil  -- the others of the group are next
+  end
   place(name, host)
   return host
 end
 
--- A host that stays in line may have a new place in it: the line is then read anew.
-while leased < want do
+-- One URL of the host whose turn it is in the group.
+local function lease_from_group(name)
+  local group, line = load_group(name), LINE .. name
+  group.at = 'ready'
+  local first = redis.call('ZRANGE', line, 0, 0)[1]
+  if first and load_host(first).group == name then
+    lease_from(first, math.min(1, group_slots(group)))
+  elseif first then
+    redis.call('ZREM', line, first)
+  end
+  save_lines()
+  place_group(name, group)
+  return group
+end
+
+-- Hosts whose domain has no pages left give none, so there may be more tries than URLs. A host or
+-- group that stays in line may have a new place in it: the line is then read anew.
+local tries = want + DUE_AT_ONCE
+while leased < want and tries > 0 do
   save_lines()
   local line = redis.call('ZRANGE', READY, 0, want - leased - 1)
   if #line == 0 then break end
   fetch_hosts(line)
   for _, name in ipairs(line) do
-    if lease_from(name).at == 'ready' or leased == want then break end
+    tries = tries - 1
+    local unit = is_group(name) and lease_from_group(name) or lease_from(name, math.huge)
+    if unit.at == 'ready' or leased == want then break end
   end
 end
 call_in_pieces('HSET', LEASED .. worker, held)
@@ -83,7 +111,7 @@ redis.call('HSET', META, 'tokens', token)
 save_hosts()
 save_counts()
 
-local next_ms = -1
+local next_ms = tries > 0 and -1 or 0
 for _, key in ipairs({WAITING, DELAYED}) do
   local first = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')
   if first[2] and (next_ms < 0 or first[2] - NOW < next_ms) then next_ms = math.max(0, first[2] - NOW) end

@@ -12,6 +12,8 @@
 --         are sampled; sampled is 1 for the share of URLs that is audited
 --       7 links that the caller recognised as seen by itself
 --       8 see _seen.lua
+--       9 msgpack list of host, group or '', connections of the host or its group or 0 if that is
+--         not said, of one host after the other that there is something to say of
 -- Reply {layers open, msgpack list of 0 = new, else seen before: the layer (from 1) that
 --       holds it, -1 if none does} or, when other layers are open than the caller
 --       knows, {layers open}: nothing was done
@@ -45,6 +47,11 @@ local function append(name, level, entry)
   note_level(name, level)
 end
 
+local function settle_in(name, group, connections)
+  if group ~= '' then join_group(name, group) end
+  allow_connections(PACED and group ~= '' and load_group(group) or load_host(name), connections)
+end
+
 local items, touched, found = cmsgpack.unpack(ARGV[6]), {}, {}
 for at = 2, #items, FIELDS do touched[#touched + 1] = items[at] end
 fetch_hosts(touched)
@@ -73,6 +80,10 @@ for at = 1, #items, FIELDS do
 end
 for key, entries in pairs(queues) do call_in_pieces('RPUSH', key, entries) end
 count('duplicates', tonumber(ARGV[7]))
+local homes = cmsgpack.unpack(ARGV[9])
+for at = 1, #homes, 3 do
+  if hosts[homes[at]] then settle_in(unpack(homes, at, at + 2)) end
+end
 save_hosts()
 mark_all()
 save_counts()

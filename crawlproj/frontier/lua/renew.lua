@@ -3,7 +3,8 @@
 --
 -- ARGV  2 worker, 3 ms until it counts as dead unless it renews again
 --       4 JSON it tells about itself
--- Reply {1 if it was known until now, 0 if it is new or had been declared dead; state}
+-- Reply {1 if it was known until now, 0 if it is new or had been declared dead; state; changes
+--        of pace so far, see pace.lua}
 --include _crawl.lua
 local added = redis.call('ZADD', WORKERS, NOW + tonumber(ARGV[3]), ARGV[2])
 redis.call('HSET', ABOUT, ARGV[2], ARGV[4])
@@ -14,4 +15,4 @@ if added == 1 then
     redis.call('HSET', META, 'crew', crew .. ARGV[2] .. ' ')
   end
 end
-return {1 - added, STATE}
+return {1 - added, STATE, tonumber(redis.call('HGET', META, 'paces') or 0)}

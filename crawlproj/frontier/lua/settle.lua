@@ -4,8 +4,9 @@
 --
 -- ARGV  2 worker
 --       3 msgpack list of token, verdict, ms since the request ended, pause in ms,
---         reason, entry, delay in ms, HTTP status or 0, bytes, 1 if the host failed or
---         -1 if it answered, ms to leave the host alone, of one lease after the other;
+--         reason, entry, delay in ms, HTTP status or 0, bytes, what the host showed of
+--         itself (judge_host), ms to leave it alone, connections it may have or 0 if that
+--         is not said, group it turned out to belong to or '', of one lease after the other;
 --         verdict is one of
 --         done      the page is fetched, its links are here, its row is on disk
 --         filtered  for `reason`
@@ -21,7 +22,7 @@
 --include _damage.lua
 --include _hosts.lua
 --include _patterns.lua
-local FIELDS = 11
+local FIELDS = 13
 local held = LEASED .. ARGV[2]
 local settled, late = 0, {}
 local items = cmsgpack.unpack(ARGV[3])
@@ -29,32 +30,41 @@ local items = cmsgpack.unpack(ARGV[3])
 local tokens, leases, touched, ended = {}, {}, {}, {}
 for at = 1, #items, FIELDS do tokens[#tokens + 1] = items[at] end
 for i, packed in ipairs(read_fields(held, tokens)) do
-  local name, level, entry, kept = read_url(packed)
-  leases[tokens[i]] = packed and {name, level, entry, kept}
+  local name, level, entry, kept, group = read_url(packed)
+  leases[tokens[i]] = packed and {name, level, entry, kept, group}
   touched[#touched + 1] = name
 end
 fetch_hosts(touched)
 
+local function release(name, group, ago_ms, pause_ms, failed, hold_ms, connections)
+  local host, keeper = release_host(name, group, ago_ms, pause_ms)
+  judge_host(host, keeper, failed, hold_ms)
+  allow_connections(keeper, connections)
+  -- Workers that have leased more of it will see that they may not begin.
+  if hold_ms > 0 and keeper.out > 0 then redis.call('HINCRBY', META, 'holds', 1) end
+end
+
 for at = 1, #items, FIELDS do
-  local token, verdict, ago_ms, pause_ms, reason, entry, delay_ms, status, size, failed, hold_ms =
-    unpack(items, at, at + FIELDS - 1)
-  local name, level, leased_entry, kept = unpack(leases[token] or {}, 1, 4)
+  local token, verdict, ago_ms, pause_ms, reason, entry, delay_ms, status, size, failed, hold_ms,
+    connections, found_group = unpack(items, at, at + FIELDS - 1)
+  local name, level, leased_entry, kept, group = unpack(leases[token] or {}, 1, 5)
   if not name then
     late[#late + 1] = token
     if leases[token] then set_aside() end
   else
     local host = load_host(name)
     if kept then
-      count_kept(host, -1)
+      count_kept_of(name, group, -1)
     else
-      release_host(name, ago_ms, pause_ms)
-      judge_host(host, failed, hold_ms)
+      release(name, group, ago_ms, pause_ms, failed, hold_ms, connections)
     end
+    if found_group ~= '' then join_group(name, found_group) end
     if verdict == 'keep' then
-      count_kept(host, 1)
-      redis.call('HSET', held, token, cmsgpack.pack({name, level, leased_entry, 1}))
+      count_kept_of(name, group, 1)
+      redis.call('HSET', held, token, cmsgpack.pack({name, level, leased_entry, 1, group}))
     elseif verdict == 'done' then
       host.pages = host.pages + 1
+      if group then load_group(group).pages = load_group(group).pages + 1 end
       count('done', 1)
     elseif verdict == 'filtered' then
       count('filtered:' .. reason, 1)

@@ -1,0 +1,43 @@
+"""Hosts and groups of a shard that were found to be left alone, for workers that have leased more
+of them: what they hold must not start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+
+from crawlproj import keys
+from crawlproj.frontier.hosts import GroupRecord, HostRecord, read_group, read_host
+from crawlproj.frontier.shard import Lease, Shard
+
+
+async def new_holds(shard: Shard, leases: Iterable[Lease]) -> dict[str, int]:
+    """Hosts of leases, and their groups, that have been held since this was asked last while more
+    of them was leased: how long they are to be left alone, in ms."""
+    before = shard.holds
+    shard.holds = await shard.client.hget(keys.meta(shard.crawl, shard.number), "holds")
+    if shard.holds == before:
+        return {}
+    some = list(leases)
+    hosts, groups = {lease.host for lease in some}, {lease.group for lease in some} - {""}
+    seconds, micros = await shard.client.time()
+    due = await _due_ms(shard, keys.hosts(shard.crawl, shard.number), hosts, read_host)
+    due |= await _due_ms(shard, keys.groups(shard.crawl, shard.number), groups, read_group)
+    now_ms = seconds * 1000 + micros / 1000
+    return {name: round(at_ms - now_ms) for name, at_ms in due.items() if at_ms > now_ms}
+
+
+async def _due_ms(
+    shard: Shard, key: str, names: set[str], read: Callable[[bytes], HostRecord | GroupRecord]
+) -> dict[str, float]:
+    """When the holds among them end, on the server's clock."""
+    found: dict[str, float] = {}
+    if not names:
+        return found
+    wanted = sorted(names)
+    for name, packed in zip(wanted, await shard.client.hmget(key, wanted), strict=True):
+        # What cannot be read is the scripts' to mend.
+        with suppress(ValueError):
+            if packed and (hold_ms := read(packed).hold_ms):
+                found[name] = hold_ms
+    return found

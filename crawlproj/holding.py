@@ -1,0 +1,44 @@
+"""Hosts that asked to be left alone, as far as this worker knows: what it has leased of them goes
+back instead of out.
+
+Where a host may have several connections, URLs of it wait in this worker's buffer while others are
+on their way. When one of those meets a Retry-After, here or at another worker, they must not start.
+The frontier keeps the hold itself, for everybody; this is only what stops what has left it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from crawlproj.frontier.shard import Lease
+
+REMEMBERED = 10_000
+
+
+class Holds:
+    """Host, or group that keeps one pace, -> when its hold is over."""
+
+    def __init__(self, *, by_group: bool) -> None:
+        self._by_group = by_group
+        self._until: dict[str, float] = {}
+
+    def note(self, lease: Lease, hold_ms: int, *, for_group: bool) -> None:
+        """A response has asked for rest."""
+        keeper = lease.group if self._by_group and for_group else ""
+        self.hear({keeper or lease.host: hold_ms})
+
+    def hear(self, held_ms: Mapping[str, int]) -> None:
+        """These are to be left alone for so long from now on."""
+        now = time.monotonic()
+        if len(self._until) > REMEMBERED:
+            self._until = {name: until for name, until in self._until.items() if until > now}
+        for name, hold_ms in held_ms.items():
+            self._until[name] = max(self._until.get(name, 0.0), now + hold_ms / 1000)
+
+    def left_ms(self, lease: Lease) -> int:
+        """How long the host of a lease is still to be left alone."""
+        if not self._until:
+            return 0
+        until = max(self._until.get(lease.host, 0.0), self._until.get(lease.group, 0.0))
+        return max(0, round((until - time.monotonic()) * 1000))
