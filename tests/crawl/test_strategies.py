@@ -1,0 +1,78 @@
+"""In which order a small graph is fetched under each strategy, worked out by hand; at the origin.
+
+One worker with one connection to one host: a page's links are in the frontier before the next page
+is leased, so the order at the origin is the frontier's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.servers.fleet import Fleet, fleet
+from tests.servers.origin import Origin, Reply
+from tests.servers.redis import RedisServer
+
+LONG = "/" + "l" * 100
+QUERY = "/?q=" + "q" * 51
+
+
+@pytest.fixture
+def ships(tmp_path: Path, redis_server: RedisServer) -> Iterator[Fleet]:
+    with fleet(tmp_path, redis_server.url) as sailing:
+        yield sailing
+
+
+def fetched(ships: Fleet, graph: Mapping[str, Sequence[str]], **args: str) -> list[str]:
+    """The pages of a graph, from / on, in the order in which the origin was asked for them."""
+    names = {name for links in graph.values() for name in links} | {"/"}
+    routes = {name: Reply(body=_links(graph.get(name, ()))) for name in names}
+    with Origin(routes) as origin:
+        ships.start({"ROBOTSTXT_OBEY": "False"}, seeds=origin.url(), delay="0", **args)
+        assert ships.wait() == ["finished"]
+    return [request.path for request in sorted(origin.requests())]
+
+
+def _links(names: Sequence[str]) -> bytes:
+    return "".join(f'<a href="{name}">x</a>' for name in names).encode()
+
+
+def test_breadth_is_first_come_first_served(ships: Fleet) -> None:
+    """/ brings a, b, c; then a brings d, which waits behind b and c; b brings e, which is behind d.
+    That c brings d again changes nothing."""
+    graph = {"/": ["/a", "/b", "/c"], "/a": ["/d"], "/b": ["/e"], "/c": ["/d", "/f"]}
+    order = ["/", "/a", "/b", "/c", "/d", "/e", "/f"]
+    assert fetched(ships, graph, strategy="breadth") == order
+
+
+def test_weighted_goes_by_depth_and_by_what_a_url_looks_like(ships: Fleet) -> None:
+    """100, less 10 a link away from the seed, and 5 more while the host has fewer than 10 pages.
+
+    | link        | depth |                       | score |
+    |-------------|-------|-----------------------|-------|
+    | /pic.jpg    | 1     | media −20             | 75    |
+    | /?q=…       | 1     | query over 50: −10    | 85    |
+    | /lll…       | 1     | URL over 100: −5      | 90    |
+    | /a          | 1     |                       | 95    |
+    | /b, /c      | 2     | found on /a           | 85    |
+    | /d          | 3     | found on /b           | 75    |
+
+    a comes first. It brings b and c, which are worth as much as the query and wait behind it; d
+    is worth as much as the picture, which came first.
+    """
+    graph = {"/": ["/pic.jpg", QUERY, LONG, "/a"], "/a": ["/b", "/c"], "/b": ["/d"]}
+    order = ["/", "/a", LONG, QUERY, "/b", "/c", "/pic.jpg", "/d"]
+    assert fetched(ships, graph, strategy="weighted") == order
+
+
+def test_novelty_raises_queued_pages_by_the_links_to_them(ships: Fleet) -> None:
+    """1 for each time that a link was found; what the host adds is the same for all.
+
+    / brings a, b, c, d with 1 each. a is first; it names d and c, which rise to 2 in this order.
+    d is next; it names b, which rises to 2, behind c. c brings e with 1. Then b, then e.
+    """
+    graph = {"/": ["/a", "/b", "/c", "/d"], "/a": ["/d", "/c"], "/d": ["/b"], "/c": ["/e"]}
+    order = ["/", "/a", "/d", "/c", "/b", "/e"]
+    assert fetched(ships, graph, strategy="novelty") == order
