@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -44,6 +45,14 @@ def page(request: Request) -> Reply:
         return Reply(headers={"Content-Type": "text/plain"}, body=b"User-agent: *\nDisallow:\n")
     links = "".join(f"<a href=/{number}>x</a>" for number in range(1, PAGES))
     return Reply(body=links.encode() if path == "/" else b"hello", delay_s=0.02)
+
+
+def farm(request: Request) -> Reply:
+    """Whatever is asked for has a page that links to hosts which nobody has heard of."""
+    if request.path.endswith("/robots.txt"):
+        return Reply(status=404)
+    links = (f"<a href=http://{secrets.token_hex(4)}.farm.example/>x</a>" for _ in range(10))
+    return Reply(body="".join(links).encode())
 
 
 def by_domain(log: list[Logged]) -> dict[str, list[Logged]]:
@@ -94,6 +103,19 @@ def test_a_domain_gets_exactly_its_pages_on_any_number_of_shards(
     now = ships.status()
     assert (now["done"], now["balance"]) == (10, 0)
     assert now["filtered"]["domain_limit"] > 0
+
+
+def test_a_farm_of_subdomains_is_left_after_its_budget(
+    ships: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Origin({}, default=farm) as origin:
+        monkeypatch.setenv("http_proxy", origin.url(""))
+        for _ in range(2):
+            ships.start(seeds="http://farm.example/", scope="domain", delay=0, pages_per_domain=20)
+        assert ships.wait() == ["finished"] * 2
+    now = ships.status()
+    assert (now["done"], now["balance"]) == (20, 0)
+    assert now["filtered"]["domain_limit"] >= 180 - 20
 
 
 def test_hosts_of_an_address_keep_one_pace_from_their_first_request_on(ships: Fleet) -> None:
