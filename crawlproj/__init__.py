@@ -21,8 +21,10 @@ The life of a URL, and who moves it
 2. `delivery.py` pushes what was collected (`outbox.py`). In Redis, `frontier/lua/push.lua` asks
    the seen filter, puts what is new into its host's queue, and then marks it seen: QUEUED.
 3. `frontier/lua/lease.lua` gives the best URLs of hosts that are due to one worker: LEASED. The
-   host is checked out until the request has ended and its pause has passed. Leases are taken ahead
-   into a buffer, from which Scrapy's engine is served without waiting.
+   host is checked out until the request has ended and its pause has passed. Hosts of a domain or
+   an address (`grouping.py`) can stand in line as one, and then that is checked out. Leases are
+   taken ahead into a buffer, from which Scrapy's engine is served without waiting; what is in it
+   when its host asks for rest goes back (`holding.py`).
 4. Before a page is fetched, `permission.py` has heard its host's robots.txt, which is itself a URL
    in the host's queue, in front of all others.
 5. Scrapy downloads, the spider parses, items pass `pipelines/` into the feeds. `notes.py` writes

@@ -195,6 +195,7 @@ class Worker:
             if settled:
                 self.held -= len(settled)
                 self._let_go(settled)
+                await self._heed_holds()
                 self.supply.released(time.monotonic() + self.frontier.limits.delay_ms / 1000)
 
     async def give_back(self) -> None:
@@ -328,7 +329,6 @@ class Worker:
 
     def _let_go(self, verdicts: list[tuple[int, Settlement]]) -> None:
         self._known.difference_update((shard, one.token) for shard, one in verdicts)
-        await self._heed_holds()
 
     async def _heed_holds(self) -> None:
         self.hooks.on_holds(await self._insist(lambda: self.frontier.new_holds(self._buffer)))

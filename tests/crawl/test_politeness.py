@@ -260,7 +260,7 @@ def test_a_slow_host_and_a_huge_one_delay_nobody_else(ships: Fleet, redis: Redis
         slow_seed, huge_seed, *seeds = town.seeds.split(",")
         ships.start(seeds=slow_seed, delay=pause_s)
         redis.lpush("site:start_urls", *(huge_seed + path[1:] for path in huge.paths))
-        wait_for(lambda: ships.status()["queued"] > 49_000, "a long queue", 60)
+        wait_for(lambda: ships.status()["queued"] > 49_000, "a long queue", 180)
         redis.lpush("site:start_urls", *seeds)
         hosts = list(town.houses)[2:]
         wait_for(lambda: town.is_crawled(hosts), "all other pages", 30)

@@ -31,6 +31,9 @@ CRAWL = "c"
 MINUTE_MS = 60_000
 A, B, C = "http://a", "http://b", "http://c"
 
+ROBOTS_TXT = 1001
+"""The level of a robots.txt."""
+
 _SHOWN_META = (b"state", b"pages", b"offer")
 
 

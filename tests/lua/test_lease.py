@@ -10,6 +10,7 @@ from crawlproj.frontier.refusals import CrawlReplaced, CrawlWiped, WorkerDeclare
 from crawlproj.frontier.shard import Settlement
 from tests.lua.helpers import (
     MINUTE_MS,
+    ROBOTS_TXT,
     A,
     B,
     C,
@@ -310,3 +311,18 @@ def test_a_worker_of_an_earlier_crawl_cannot_touch_the_next(crawl: HandCrawl) ->
         with pytest.raises(CrawlReplaced, match="start this worker again"):
             operation()
     assert crawl.state().raw == before.raw
+
+
+def test_a_robots_txt_goes_before_its_own_pages_and_not_before_better_ones_of_others(
+    crawl: HandCrawl,
+) -> None:
+    crawl.open()
+    worker = crawl.worker()
+    worker.push(link(A, "/robots.txt", ROBOTS_TXT), link(A, "/1", 1), link(B, "/1", 5))
+    worker.push(link(C, "/robots.txt", ROBOTS_TXT), link(C, "/1", 3))
+    assert [lease.host for lease in worker.lease(1).leases] == [B]
+    worker.push(link(A, "/2", 4))
+    assert [(lease.host, lease.level) for lease in worker.lease().leases] == [
+        (A, ROBOTS_TXT),
+        (C, ROBOTS_TXT),
+    ]

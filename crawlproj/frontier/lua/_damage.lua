@@ -50,6 +50,13 @@ local function count_leases()
   return out, kept, total
 end
 
+-- The level by which a host stands among others. Its robots.txt goes before its own pages, not
+-- before those of others: a page full of new hosts would else be asked about first, one and all.
+local function best_level(levels)
+  local best = levels[#levels]
+  return best == HIGHEST and levels[#levels - 1] or best
+end
+
 -- A host's record as HOSTS holds it; nothing if it is unreadable.
 local function read_host(packed)
   local ok, levels, out, cooling, pages, at, rest = pcall(cmsgpack.unpack, packed)
@@ -59,7 +66,7 @@ local function read_host(packed)
     return
   end
   local host = {levels = levels, out = out, cooling = cooling, pages = pages,
-                at = at ~= '' and at or nil, best = levels[#levels]}
+                at = at ~= '' and at or nil, best = best_level(levels)}
   for name, value in pairs(rest or {}) do host[name] = value end
   return host
 end

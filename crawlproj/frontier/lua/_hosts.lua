@@ -151,7 +151,7 @@ local turns = turns_taken
 -- Best level first, then whoever has waited longest: a turn number in the low 35 bits.
 local function ready_score(host)
   turns = turns + 1
-  local priority = host.levels[#host.levels]
+  local priority = best_level(host.levels)
   if NOVELTY then
     priority = priority + math.max(0, NOVELTY.start - NOVELTY.per_page * host.pages)
                + NOVELTY.per_mention * (host.mentions or 0)
@@ -235,7 +235,7 @@ local function place(name, host)
   end
   if GIVE_UP > 0 and (host.failures or 0) >= GIVE_UP then drop_queue(name, host, 'host_down') end
   if host.group and is_spent(load_group(host.group)) then drop_queue(name, host, 'domain_limit') end
-  local best = host.levels[#host.levels]
+  local best = best_level(host.levels)
   if best and not host.hold and host_slots(host) > 0 then
     if host.at ~= 'ready' or host.best ~= best then move(name, host, 'ready', ready_score(host)) end
   elseif best and due then
