@@ -23,7 +23,7 @@ from benchmarks.common import Row, empty, memory_bytes, numbers, redis_calls, re
 from crawlproj import connection
 from crawlproj.delivery import PUSH_AT_ONCE
 from crawlproj.frontier.frontier import Frontier, Limits
-from crawlproj.frontier.shard import Kind, Push, Settlement
+from crawlproj.frontier.messages import Kind, Push, Settlement
 from crawlproj.records import encode_link
 from crawlproj.urls import Url
 from tests.servers.redis import RedisServer

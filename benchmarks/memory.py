@@ -22,7 +22,7 @@ from benchmarks.seen import HOST, names
 from crawlproj import connection, keys
 from crawlproj.demo import DemoServer, WebSpec
 from crawlproj.frontier.frontier import Frontier
-from crawlproj.frontier.shard import Kind, Push
+from crawlproj.frontier.messages import Kind, Push
 from tests.servers.redis import RedisServer, wait_for
 
 CRAWLED_S = 300.0

@@ -22,7 +22,7 @@ from benchmarks.common import Row, empty, numbers
 from crawlproj import connection, keys
 from crawlproj.delivery import PUSH_AT_ONCE
 from crawlproj.frontier.frontier import Frontier, Limits
-from crawlproj.frontier.shard import Kind, Push
+from crawlproj.frontier.messages import Kind, Push
 from tests.servers.redis import RedisServer
 
 HOST = "http://host.example"

@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 from redis.exceptions import OutOfMemoryError
 
 from crawlproj import failpoints
+from crawlproj.frontier.messages import Kind, Push, Settlement
 from crawlproj.frontier.refusals import CrawlFinished
 from crawlproj.frontier.scoring import HIGHEST
-from crawlproj.frontier.shard import Kind, Push, Settlement, Shard
+from crawlproj.frontier.shard import Shard
 from crawlproj.outbox import Ended, Outbox
 from crawlproj.pressure import Pressure
 from crawlproj.wording import counted

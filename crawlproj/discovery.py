@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from crawlproj.frontier.aside import put_aside
+from crawlproj.frontier.messages import Kind, Push
 from crawlproj.frontier.scoring import HIGHEST, Candidate, Strategy, level
-from crawlproj.frontier.shard import Kind, Push
 from crawlproj.links import MAX_SHOWN
 from crawlproj.quarantine import REASON, Aside, Quarantine
 from crawlproj.records import encode_link, encode_rest

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from crawlproj.frontier.frontier import UNLIMITED, UNSETTLED, Frontier
-from crawlproj.frontier.shard import State
+from crawlproj.frontier.messages import State
 from crawlproj.intake import SeedList
 
 PAGE_LIMIT = "page_limit"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from crawlproj.frontier.shard import Lease
+from crawlproj.frontier.messages import Lease
 
 REMEMBERED = 10_000
 

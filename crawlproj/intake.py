@@ -21,7 +21,7 @@ from scrapy import Request
 from crawlproj import keys
 from crawlproj.connection import OUTAGE
 from crawlproj.errors import CrawlError
-from crawlproj.frontier.shard import Push
+from crawlproj.frontier.messages import Push
 from crawlproj.wording import counted
 
 logger = logging.getLogger(__name__)

@@ -10,8 +10,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
 from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.messages import Letter
 from crawlproj.frontier.refusals import CrawlFinished
-from crawlproj.frontier.shard import Letter, Shard
+from crawlproj.frontier.shard import Shard
 from crawlproj.items import utc_timestamp
 from crawlproj.records import glance
 

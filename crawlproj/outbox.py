@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from crawlproj.frontier.shard import Push, Settlement
+from crawlproj.frontier.messages import Push, Settlement
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from scrapy.exceptions import IgnoreRequest
 
-from crawlproj.frontier.shard import Lease, Settlement
+from crawlproj.frontier.messages import Lease, Settlement
 from crawlproj.items import PERMANENT, TRANSIENT
 from crawlproj.quarantine import Aside
 from crawlproj.records import Glance, glance

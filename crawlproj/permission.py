@@ -20,8 +20,8 @@ from scrapy import Request
 
 from crawlproj import keys, robots
 from crawlproj.download import BEGINNING
+from crawlproj.frontier.messages import Kind, Push
 from crawlproj.frontier.scoring import HIGHEST
-from crawlproj.frontier.shard import Kind, Push
 from crawlproj.outcomes import Held
 from crawlproj.records import encode_rest
 from crawlproj.urls import UrlError, normalise

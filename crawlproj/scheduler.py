@@ -26,10 +26,10 @@ from crawlproj.ending import Ending
 from crawlproj.engine import EngineWatch
 from crawlproj.errors import CrawlError
 from crawlproj.frontier.frontier import ADDRESS, HOST, Frontier
+from crawlproj.frontier.messages import Kind, Lease, Push, Settlement, State
 from crawlproj.frontier.pacing import Overrides
 from crawlproj.frontier.replication import Replication
 from crawlproj.frontier.scoring import Novelty, level, strategy
-from crawlproj.frontier.shard import Kind, Lease, Push, Settlement, State
 from crawlproj.grouping import AddressGroups
 from crawlproj.holding import Holds
 from crawlproj.intake import Intake, parse_seed

@@ -16,28 +16,20 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
-
-from redis.exceptions import ResponseError
+from typing import Any
 
 from crawlproj import failpoints
-from crawlproj.connection import OUTAGE
 from crawlproj.delivery import Delivery
 from crawlproj.frontier.frontier import Frontier
-from crawlproj.frontier.refusals import WorkerDeclaredDead, may_pass
-from crawlproj.frontier.replication import ReplicasBehind
-from crawlproj.frontier.shard import Batch, Kind, Lease, Push, Settlement, State
+from crawlproj.frontier.messages import Batch, Kind, Lease, Push, Settlement, State
+from crawlproj.frontier.refusals import WorkerDeclaredDead
 from crawlproj.memo import Memo
+from crawlproj.outages import Outages
 from crawlproj.pressure import LOOK_EVERY_S
 from crawlproj.supply import Supply
 from crawlproj.wording import counted, plural
 
 logger = logging.getLogger(__name__)
-
-T = TypeVar("T")
-
-AWAY: tuple[type[Exception], ...] = (*OUTAGE, OSError)
-"""Redis cannot answer now and may later: wait for it."""
 
 POLL_S = 0.5
 """How long a worker with nothing to do sleeps at most: what other workers push shows then."""
@@ -86,6 +78,8 @@ class Worker:
         self.held = 0
         self._buffer: deque[Lease] = deque()
         self.memo = Memo()
+        self._outages = Outages(self._learn_anew)
+        self._insist = self._outages.insist
         self._delivery = Delivery(
             frontier, hooks, self._insist, backlog=backlog, watermark=watermark
         )
@@ -96,9 +90,6 @@ class Worker:
         self._lease_wake = asyncio.Event()
         self._flush_wake = asyncio.Event()
         self._flushing = asyncio.Lock()
-        self._away_since: float | None = None
-        self._returning = asyncio.Lock()
-        self._is_behind = False
         self._tasks: list[asyncio.Task[None]] = []
 
     # What the scheduler calls
@@ -253,7 +244,7 @@ class Worker:
                 await self.give_back()  # others may have room for what they lead to
                 await self._sleep(self._lease_wake, POLL_S)
                 continue
-            if wanted < max(1, depth // 2) or not self.is_sure or self._is_behind:
+            if wanted < max(1, depth // 2) or not self.is_sure or self._outages.is_behind:
                 await self._sleep(self._lease_wake, POLL_S)
                 await self._heed_holds()
                 continue
@@ -340,47 +331,6 @@ class Worker:
         if not was_known:
             await self._recollect()
         self._renewed_at = asked_at
-
-    async def _insist(self, operation: Callable[[], Awaitable[T]]) -> T:
-        """Do it, however long Redis is away. Each operation can be repeated without harm."""
-        wait_s, was_behind = 0.1, False
-        while True:
-            try:
-                if self._away_since is not None:
-                    await self._come_back()
-                result = await operation()
-                self._is_behind = self._is_behind and not was_behind
-                return result
-            except ReplicasBehind as error:
-                was_behind = True
-                self._fall_behind(error)
-            except AWAY as error:
-                self._be_away(error)
-            except ResponseError as error:
-                if not may_pass(error):
-                    raise
-                self._be_away(error)
-            await asyncio.sleep(wait_s)
-            wait_s = min(wait_s * 2, 2.0)
-
-    def _be_away(self, error: Exception) -> None:
-        if self._away_since is None:
-            self._away_since = time.monotonic()
-            logger.warning("Redis does not answer (%s); waiting for it", error)
-
-    def _fall_behind(self, error: Exception) -> None:
-        if not self._is_behind:
-            self._is_behind = True
-            logger.warning("%s", error)
-
-    async def _come_back(self) -> None:
-        """After Redis was away: what this worker believed of it may not be so any more."""
-        async with self._returning:
-            if self._away_since is None:
-                return
-            await self._learn_anew()
-            away_s, self._away_since = time.monotonic() - self._away_since, None
-            logger.warning("Redis answers again after %.1f s", away_s)
 
     async def _learn_anew(self) -> None:
         """Begin again from what Redis says: what has been seen, and what this worker holds."""

@@ -13,7 +13,7 @@ from crawlproj import letters
 from crawlproj.commanding import FrontierCommand, show
 from crawlproj.errors import ConfigError
 from crawlproj.frontier.frontier import Frontier
-from crawlproj.frontier.shard import Letter
+from crawlproj.frontier.messages import Letter
 from crawlproj.wording import plural
 
 SHOWN = 20

@@ -6,7 +6,8 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from crawlproj import keys
-from crawlproj.frontier.shard import Kind, Push, Shard
+from crawlproj.frontier.messages import Kind, Push
+from crawlproj.frontier.shard import Shard
 from crawlproj.frontier.wire import pack, unpack
 
 AT_ONCE = 500

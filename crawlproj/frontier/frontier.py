@@ -18,10 +18,11 @@ from zlib import crc32
 from crawlproj import keys
 from crawlproj.frontier import holds
 from crawlproj.frontier.bloom import Geometry, expected_error
+from crawlproj.frontier.messages import Batch, Lease, Opened, Push, Reclaimed, Settlement, State
 from crawlproj.frontier.pacing import Overrides
 from crawlproj.frontier.refusals import CrawlDamaged
 from crawlproj.frontier.replication import Replication
-from crawlproj.frontier.shard import Batch, Lease, Opened, Push, Reclaimed, Settlement, Shard, State
+from crawlproj.frontier.shard import Shard
 from crawlproj.urls import registrable_domain
 
 UNLIMITED = -1

@@ -8,7 +8,8 @@ from contextlib import suppress
 
 from crawlproj import keys
 from crawlproj.frontier.hosts import GroupRecord, HostRecord, read_group, read_host
-from crawlproj.frontier.shard import Lease, Shard
+from crawlproj.frontier.messages import Lease
+from crawlproj.frontier.shard import Shard
 
 
 async def new_holds(shard: Shard, leases: Iterable[Lease]) -> dict[str, int]:

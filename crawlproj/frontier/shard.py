@@ -10,15 +10,26 @@ import json
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields
-from enum import IntEnum
 from operator import attrgetter
 from struct import Struct
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 from redis.exceptions import ResponseError
 
 from crawlproj import keys
 from crawlproj.frontier.bloom import Geometry, Offsets, Replica
+from crawlproj.frontier.messages import (
+    Batch,
+    Kind,
+    Lease,
+    Letter,
+    Opened,
+    Push,
+    Reclaimed,
+    Renewed,
+    Settlement,
+    State,
+)
 from crawlproj.frontier.refusals import (
     CrawlDamaged,
     CrawlFinished,
@@ -28,9 +39,6 @@ from crawlproj.frontier.refusals import (
 )
 from crawlproj.frontier.scripts import script
 from crawlproj.frontier.wire import pack, unpack
-
-State = Literal["running", "paused", "stopping", "stopped", "finished", "limit"]
-Verdict = Literal["done", "filtered", "aside", "dead", "retry", "wait", "return", "keep"]
 
 PACE = "pace:"
 """How fields of META begin that change the pace of a host (lua/pace.lua)."""
@@ -50,108 +58,8 @@ MOST_LAYERS = 64
 """Layers of a seen filter that were written by us: each is twice as large as the one before."""
 
 
-class Kind(IntEnum):
-    """How a pushed URL meets the seen filter (lua/push.lua)."""
-
-    LINK = 0
-    SEED = 1
-    UNFILTERED = 2
-    FILTERED = 3
-    ASIDE = 4
-
-
-class Push(NamedTuple):
-    """A URL on its way in. For `Kind.FILTERED` the entry is the reason, for `Kind.ASIDE` what
-    aside.py makes of it. The frontier adds the group of its host and, where they differ from the
-    crawl's, the connections that may be made."""
-
-    kind: Kind
-    host: str
-    level: int
-    entry: bytes
-    key: str
-    group: str = ""
-    per_host: int = 0
-
-
-class Lease(NamedTuple):
-    """A URL that this worker holds."""
-
-    shard: int
-    token: int
-    host: str
-    level: int
-    entry: bytes
-    host_failures: int = 0
-    host_pages: int = 0
-    group: str = ""
-
-
-@dataclass(slots=True)
-class Settlement:
-    """How a lease ends; `ended_ago_ms`, `pause_ms` and `hold_ms` say when its host may be asked
-    again, `failed` how the host is, `per_host` and `group` what has become known of it
-    (lua/settle.lua), status and size are for the reports."""
-
-    token: int
-    verdict: Verdict
-    ended_ago_ms: int = 0
-    pause_ms: int = 0
-    reason: str = ""
-    entry: bytes = b""
-    delay_ms: int = 0
-    status: int = 0
-    size: int = 0
-    failed: int = 0
-    hold_ms: int = 0
-    per_host: int = 0
-    group: str = ""
-
-
 # astuple() would copy each field deeply, at fifty times the price.
 _in_order = attrgetter(*(one.name for one in fields(Settlement)))
-
-
-class Opened(NamedTuple):
-    mode: Literal["new", "joined", "resumed", "finished"]
-    epoch: str
-    state: State
-    plan: dict[str, Any]
-
-
-class Batch(NamedTuple):
-    """What a lease call brought."""
-
-    state: State
-    next_due_ms: int
-    scope_size: int
-    leases: list[Lease]
-
-
-class Renewed(NamedTuple):
-    """What a heartbeat brought; `paces` counts the changes of pace that all workers go by."""
-
-    known: bool
-    state: State
-    paces: int
-
-
-class Reclaimed(NamedTuple):
-    workers: int
-    queued: int
-    dead: list[tuple[str, int, bytes]]
-
-
-class Letter(NamedTuple):
-    """A dead letter: a URL that was given up."""
-
-    shard: int
-    token: int
-    host: str
-    level: int
-    entry: bytes
-    reason: str
-    at_ms: int
 
 
 @dataclass

@@ -15,7 +15,7 @@ import pytest
 
 from crawlproj.connection import connect
 from crawlproj.frontier.frontier import Frontier, Limits
-from crawlproj.frontier.shard import Settlement
+from crawlproj.frontier.messages import Settlement
 from tests.lua.helpers import CRAWL, A, B, State, assert_balanced, link, structures
 from tests.servers.redis import RedisServer
 

@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 from crawlproj import keys
 from crawlproj.connection import connect
 from crawlproj.frontier.frontier import Frontier, Limits
-from crawlproj.frontier.shard import Lease, Opened, Push, Settlement, Shard
+from crawlproj.frontier.messages import Lease, Opened, Push, Settlement
+from crawlproj.frontier.shard import Shard
 from tests.lua.helpers import (
     CRAWL,
     State,

@@ -29,7 +29,8 @@ from crawlproj.errors import CrawlError
 from crawlproj.frontier import aside
 from crawlproj.frontier.bloom import Geometry, Replica
 from crawlproj.frontier.frontier import Limits
-from crawlproj.frontier.shard import Kind, Push, Settlement, Shard
+from crawlproj.frontier.messages import Kind, Push, Settlement
+from crawlproj.frontier.shard import Shard
 from tests.contract.model import Model, Refused
 from tests.contract.mortal import Death, Died, hand_in, hooks
 from tests.lua.helpers import MINUTE_MS, HandCrawl, Worker, apart, entry

@@ -13,7 +13,7 @@ from math import inf
 from typing import NamedTuple, TypeAlias
 
 from crawlproj.frontier.frontier import HOST, Limits
-from crawlproj.frontier.shard import Kind, Push, Settlement, State
+from crawlproj.frontier.messages import Kind, Push, Settlement, State
 from crawlproj.frontier.wire import pack, unpack
 from tests.lua import helpers
 from tests.lua.helpers import MINUTE_MS, shown

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Literal
 
+from crawlproj.frontier.messages import Push, Settlement
 from crawlproj.frontier.scripts import script
-from crawlproj.frontier.shard import Push, Settlement
 from crawlproj.worker import Hooks, Worker
 
 Death = Literal["push", "settle"] | None

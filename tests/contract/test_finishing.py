@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.messages import Lease, Push
 from crawlproj.frontier.refusals import CrawlFinished
-from crawlproj.frontier.shard import Lease, Push
 from tests.contract.fleet import (
     Fleet,
     crawl_all,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from crawlproj.frontier.frontier import DOMAIN
+from crawlproj.frontier.messages import Settlement
 from crawlproj.frontier.pacing import Overrides
-from crawlproj.frontier.shard import Settlement
 from tests.contract.fleet import Fleet, crawl_all, done, web
 from tests.lua.helpers import link
 

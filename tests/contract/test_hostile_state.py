@@ -20,8 +20,8 @@ from crawlproj.config import Config
 from crawlproj.connection import connect
 from crawlproj.errors import ConfigError, CrawlError
 from crawlproj.frontier.frontier import Frontier, Limits
+from crawlproj.frontier.messages import Push
 from crawlproj.frontier.refusals import CrawlDamaged
-from crawlproj.frontier.shard import Push
 from crawlproj.frontier.wire import unpack
 from crawlproj.intake import Intake, SeedList, parse_seed
 from crawlproj.joining import join

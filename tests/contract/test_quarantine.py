@@ -10,7 +10,7 @@ from crawlproj import quarantine, releasing
 from crawlproj.connection import connect
 from crawlproj.frontier.aside import put_aside
 from crawlproj.frontier.frontier import Frontier, Limits
-from crawlproj.frontier.shard import Kind, Push
+from crawlproj.frontier.messages import Kind, Push
 from crawlproj.patterns import ALIKE, Evidence
 from crawlproj.quarantine import Aside, Quarantine
 from crawlproj.urls import Url

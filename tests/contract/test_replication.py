@@ -14,8 +14,8 @@ import pytest
 from crawlproj import keys
 from crawlproj.connection import connect
 from crawlproj.frontier.frontier import Frontier, Limits
+from crawlproj.frontier.messages import Push, Settlement
 from crawlproj.frontier.replication import ReplicasBehind, Replication
-from crawlproj.frontier.shard import Push, Settlement
 from crawlproj.worker import Hooks, Worker
 from tests.contract.fleet import done
 from tests.lua.helpers import CRAWL, A, B, link, paths

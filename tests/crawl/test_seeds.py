@@ -17,7 +17,7 @@ from crawlproj.connection import connect
 from crawlproj.demo import DemoServer, WebSpec
 from crawlproj.demo.log import fetch_counts
 from crawlproj.frontier.frontier import Frontier, Limits
-from crawlproj.frontier.shard import Kind, Push
+from crawlproj.frontier.messages import Kind, Push
 from crawlproj.intake import Intake, SeedList, parse_seed
 from crawlproj.records import address, encode_link
 from tests.servers.fleet import Fleet, fleet

@@ -22,7 +22,8 @@ from crawlproj.frontier.aside import put_aside
 from crawlproj.frontier.bloom import Geometry
 from crawlproj.frontier.frontier import Frontier, Limits
 from crawlproj.frontier.hosts import read_group, read_host
-from crawlproj.frontier.shard import Batch, Kind, Lease, Opened, Push, Settlement, Shard
+from crawlproj.frontier.messages import Batch, Kind, Lease, Opened, Push, Settlement
+from crawlproj.frontier.shard import Shard
 from crawlproj.frontier.wire import unpack
 
 T = TypeVar("T")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawlproj.frontier.shard import Settlement, Verdict
+from crawlproj.frontier.messages import Settlement, Verdict
 from crawlproj.frontier.wire import pack
 from tests.lua.helpers import MINUTE_MS, A, B, HandCrawl, Host, link, paths, with_worker
 

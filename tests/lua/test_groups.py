@@ -8,7 +8,7 @@ import pytest
 
 from crawlproj.frontier.bloom import Geometry
 from crawlproj.frontier.frontier import ADDRESS, DOMAIN
-from crawlproj.frontier.shard import Push, Settlement
+from crawlproj.frontier.messages import Push, Settlement
 from tests.lua.helpers import (
     MINUTE_MS,
     A,

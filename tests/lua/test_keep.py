@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crawlproj.frontier.shard import Settlement
+from crawlproj.frontier.messages import Settlement
 from tests.lua.helpers import MINUTE_MS, A, HandCrawl, Host, Worker, link, with_worker
 
 

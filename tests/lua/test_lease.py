@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
+from crawlproj.frontier.messages import Settlement
 from crawlproj.frontier.refusals import CrawlReplaced, CrawlWiped, WorkerDeclaredDead
-from crawlproj.frontier.shard import Settlement
 from tests.lua.helpers import (
     MINUTE_MS,
     ROBOTS_TXT,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from crawlproj.frontier.messages import Settlement
 from crawlproj.frontier.refusals import CrawlFinished
-from crawlproj.frontier.shard import Settlement
 from tests.lua.helpers import A, B, HandCrawl, Host, State, Worker, link, with_worker
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgpack
 
+from crawlproj.frontier.messages import Push
 from crawlproj.frontier.scoring import Novelty
-from crawlproj.frontier.shard import Push
 from crawlproj.records import encode_link
 from tests.lua.helpers import A, B, HandCrawl, link
 

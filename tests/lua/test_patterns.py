@@ -7,8 +7,8 @@ from redis import Redis
 
 from crawlproj.frontier import aside
 from crawlproj.frontier.bloom import Geometry
+from crawlproj.frontier.messages import Settlement
 from crawlproj.frontier.refusals import CrawlFinished
-from crawlproj.frontier.shard import Settlement
 from crawlproj.frontier.wire import pack
 from tests.lua.helpers import (
     A,

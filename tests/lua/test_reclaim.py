@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from crawlproj import keys
-from crawlproj.frontier.shard import Reclaimed
+from crawlproj.frontier.messages import Reclaimed
 from tests.lua.helpers import (
     CRAWL,
     MINUTE_MS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawlproj.frontier.shard import Settlement, Verdict
+from crawlproj.frontier.messages import Settlement, Verdict
 from tests.lua.helpers import MINUTE_MS, A, HandCrawl, Host, State, entry, link, with_worker
 from tests.lua.helpers import Worker as HandWorker
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawlproj.frontier.shard import Settlement
+from crawlproj.frontier.messages import Settlement
 from tests.lua.helpers import MINUTE_MS, A, B, C, HandCrawl, Host, State, link, with_worker
 
 

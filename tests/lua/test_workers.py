@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crawlproj.frontier.shard import Reclaimed
+from crawlproj.frontier.messages import Reclaimed
 from tests.lua.helpers import MINUTE_MS, A, HandCrawl, Host, State, link
 
 

@@ -10,8 +10,8 @@ import pytest
 from crawlproj import memo, permission, robots
 from crawlproj.connection import connect
 from crawlproj.frontier.frontier import Frontier, Limits
+from crawlproj.frontier.messages import Kind, Lease, Push, Settlement
 from crawlproj.frontier.pacing import Overrides
-from crawlproj.frontier.shard import Kind, Lease, Push, Settlement
 from crawlproj.memo import Memo
 from crawlproj.permission import Permission
 from crawlproj.worker import Worker

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crawlproj import holding
-from crawlproj.frontier.shard import Lease
+from crawlproj.frontier.messages import Lease
 from crawlproj.holding import Holds
 
 A = Lease(0, 1, "http://a.example", 0, b"", group="example")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hypothesis.strategies as st
 from hypothesis import given
 
-from crawlproj.frontier.shard import Kind, Push
+from crawlproj.frontier.messages import Kind, Push
 from crawlproj.outbox import Outbox
 
 
