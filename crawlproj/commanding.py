@@ -109,10 +109,10 @@ class FrontierCommand(ProjectCommand):
     def act(self, args: list[str], opts: argparse.Namespace) -> int:
         if not args:
             raise self.wrong_use("give the crawl's name")
-        self.check(args[1:])
+        self.check(args[1:], opts)
         return asyncio.run(self._connected(args, opts))
 
-    def check(self, rest: list[str]) -> None:
+    def check(self, rest: list[str], opts: argparse.Namespace) -> None:
         """Raise for wrong use, before Redis is asked for anything."""
 
     async def _connected(self, args: list[str], opts: argparse.Namespace) -> int:

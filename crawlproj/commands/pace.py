@@ -34,12 +34,17 @@ class Command(FrontierCommand):
         parser.add_argument("--obey-robots", choices=_TRUTH, help="whether robots.txt is asked")
         parser.add_argument("--reset", action="store_true", help="take back what was changed")
 
-    async def work(self, frontier: Frontier, rest: list[str], opts: argparse.Namespace) -> int:
+    def check(self, rest: list[str], opts: argparse.Namespace) -> None:
         values = _values(opts)
         if not rest and (values or opts.reset):
             raise self.wrong_use("give a host")
         if values and opts.reset:
             raise self.wrong_use("--reset stands alone")
+        if rest:
+            _checked(rest[0], values)
+
+    async def work(self, frontier: Frontier, rest: list[str], opts: argparse.Namespace) -> int:
+        values = _values(opts)
         host = _checked(rest[0], values) if rest else ""
         if not await frontier.attach():
             show(opts, {}, f"{frontier.crawl}: there is no such crawl")

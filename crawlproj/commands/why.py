@@ -17,7 +17,7 @@ class Command(FrontierCommand):
     most_arguments = 2
     summary = "Say what became of a URL: queued, delayed, leased, done, dead, filtered, never seen"
 
-    def check(self, rest: list[str]) -> None:
+    def check(self, rest: list[str], opts: argparse.Namespace) -> None:
         if not rest:
             raise self.wrong_use("give a URL")
 
