@@ -30,7 +30,8 @@ def fetched(ships: Fleet, graph: Mapping[str, Sequence[str]], **args: str) -> li
     names = {name for links in graph.values() for name in links} | {"/"}
     routes = {name: Reply(body=_links(graph.get(name, ()))) for name in names}
     with Origin(routes) as origin:
-        ships.start({"ROBOTSTXT_OBEY": "False"}, seeds=origin.url(), delay="0", **args)
+        settings = {"ROBOTSTXT_OBEY": "False", "CRAWL_MEDIA": "True"}
+        ships.start(settings, seeds=origin.url(), delay="0", **args)
         assert ships.wait() == ["finished"]
     return [request.path for request in sorted(origin.requests())]
 
