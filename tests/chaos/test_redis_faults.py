@@ -62,7 +62,7 @@ def test_a_redis_out_of_memory_slows_discovery_and_loses_nothing(tmp_path: Path)
         worker = crawl.start(PATIENT)
         crawl.wait_for_pages(3)
         client.config_set("maxmemory", "1mb")
-        wait_for_all([worker], "out of memory")
+        wait_for_all([worker], "of its maxmemory")
         assert worker.is_running
         client.config_set("maxmemory", "0")
         assert crawl.conclude()["reclaimed"] == 0
