@@ -77,6 +77,8 @@ class SitemapReader:
             held.filtered = REASON
         elif response.status < 300:
             await self._read(response, held)
+        else:
+            held.delivered = False  # it came here, but is the failure that its status says
 
     async def _read(self, response: Response, held: Held) -> None:
         try:

@@ -57,8 +57,9 @@ def test_a_worker_that_is_cut_off_stops_fetching_and_others_take_over(
         fleet(tmp_path, redis_server.url) as ships,
     ):
         lonely = start(ships, origin, "lonely", {"REDIS_URL": proxy.url})
-        wait_for(lambda: ships.status()["leased"] == 2 * AT_ONCE, "a full worker", 60)
+        wait_for(lambda: ships.status()["leased"] >= 2 * AT_ONCE, "a full worker", 60)
         proxy.hang()
+        held = ships.status()["leased"]
         site.delay_s = 0
         heir = start(ships, origin, "heir", STEADY)
         assert heir.wait() == "finished"
@@ -67,7 +68,7 @@ def test_a_worker_that_is_cut_off_stops_fetching_and_others_take_over(
         proxy.heal()
         assert lonely.wait() == "finished"
         asked, now = fetch_counts(origin.requests()), ships.status()
-    assert (now["done"], now["balance"], now["reclaimed"]) == (PAGES + 1, 0, 2 * AT_ONCE)
+    assert (now["done"], now["balance"], now["reclaimed"]) == (PAGES + 1, 0, held)
     assert sum(asked.values()) == PAGES + 1 + AT_ONCE, "only what was under way was asked for twice"
     assert "no longer this worker's" in lonely.log
 

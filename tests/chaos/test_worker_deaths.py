@@ -27,7 +27,7 @@ def test_a_worker_that_was_stopped_for_too_long_gives_up_what_others_have_taken_
     with SlowSite().origin() as origin, fleet(tmp_path, redis_server.url) as ships:
         zombie = start(ships, origin, "zombie")
         # As many in the engine as may be, all of them at the origin, and as many in hand.
-        wait_for(lambda: ships.status()["leased"] == 2 * AT_ONCE, "a full worker", 60)
+        wait_for(lambda: ships.status()["leased"] >= 2 * AT_ONCE, "a full worker", 60)
         zombie.signal(signal.SIGSTOP)
         held = ships.status()["leased"]
         heir = start(ships, origin, "heir", STEADY)
@@ -103,7 +103,7 @@ def test_ctrl_c_returns_what_is_held_and_a_second_one_ends_at_once_with_nothing_
         assert len(ships.urls()) == now["done"]
         site.delay_s = 600
         hasty = start(ships, origin, "hasty")
-        wait_for(lambda: ships.status()["leased"] == 2 * AT_ONCE, "a full worker", 60)
+        wait_for(lambda: ships.status()["leased"] >= 2 * AT_ONCE, "a full worker", 60)
         hasty.signal(signal.SIGINT)
         hasty.wait_for_log("Closing spider (shutdown)")
         hasty.signal(signal.SIGINT)

@@ -11,7 +11,6 @@ from crawlproj import memo, permission, robots
 from crawlproj.connection import connect
 from crawlproj.frontier.frontier import Frontier, Limits
 from crawlproj.frontier.messages import Kind, Lease, Push, Settlement
-from crawlproj.frontier.pacing import Overrides
 from crawlproj.memo import Memo
 from crawlproj.permission import Permission
 from crawlproj.worker import Worker
@@ -34,14 +33,10 @@ def test_the_memo_does_not_keep_very_long_links() -> None:
     assert len(known) == 0
 
 
-def _permission(frontier: Any = None) -> Permission:
+def _permission() -> Permission:
+    frontier = Frontier(None, "c", "w")
     return Permission(
-        frontier,
-        lambda _: None,
-        user_agent="test",
-        max_attempts=1,
-        overrides=Overrides({}),
-        longest_pause_s=60,
+        frontier, lambda _: None, user_agent="test", max_attempts=1, longest_pause_s=60
     )
 
 
