@@ -70,8 +70,8 @@ ACCEPTED = b", ".join(ACCEPTED_ENCODINGS)
 ENCODINGS = 2
 """Content encodings on top of each other; more serve nobody but who wants us busy."""
 
-IDLE_HOSTS = (64, 4096)
-"""Fewest and most hosts with a connection kept for the next request."""
+IDLE = (64, 4096)
+"""Fewest and most connections kept for the next request."""
 
 BEGINNING = "download_beginning"
 """Key of `request.meta`: only so many bytes of the body are wanted; no more than one beyond them
@@ -277,7 +277,7 @@ class SafeConnector(aiohttp.TCPConnector):
         self._policy = policy
         self._factory = functools.partial(_Protocol, loop=self._loop)  # type: ignore[assignment]
         self._resolver_owner = True
-        self._idle_hosts = idle_hosts()
+        self._most_idle = most_idle()
 
     async def _resolve_host(
         self, host: str, port: int, traces: Sequence[Trace] | None = None
@@ -310,19 +310,26 @@ class SafeConnector(aiohttp.TCPConnector):
     def _release(
         self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False
     ) -> None:
-        is_full = len(self._conns) >= self._idle_hosts and key not in self._conns
-        super()._release(key, protocol, should_close=should_close or is_full)
+        hosts, kept = len(self._conns), len(self._conns.get(key, ()))
+        should_close = should_close or not may_keep(hosts, kept, self._most_idle)
+        super()._release(key, protocol, should_close=should_close)
 
 
-def idle_hosts() -> int:
+def may_keep(hosts: int, kept: int, most: int) -> bool:
+    """Whether one more connection may rest beside those `kept` for its host, one of so many: each
+    has its share, so that few hosts with many connections take no more files than many."""
+    return kept < max(1, most // hosts) if kept else hosts < most
+
+
+def most_idle() -> int:
     """A quarter of the files that may be open: a broad crawl must not run out of them, and one of
     a thousand hosts should not connect anew for each page."""
     try:
         import resource
     except ImportError:  # not on this system
-        return IDLE_HOSTS[0]
+        return IDLE[0]
     allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    fewest, most = IDLE_HOSTS
+    fewest, most = IDLE
     return most if allowed == resource.RLIM_INFINITY else min(most, max(fewest, allowed // 4))
 
 
