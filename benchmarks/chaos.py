@@ -129,8 +129,8 @@ def main() -> None:
     while time.monotonic() < until:
         say(f"crawl {len(voyages) + 1}: the web of seed {seed + len(voyages)}")
         voyages.append(sail(seed + len(voyages), options.pages, until))
-    about = {**_machine(), "seed": seed, "minutes": options.minutes, **totals(voyages)}
-    publish("chaos", about, table(voyages))
+    about = {**_machine(), "seed": seed, **totals(voyages)}
+    publish("chaos", about, vars(options), table(voyages))
     broken = [(voyage.seed, one) for voyage in voyages for one in voyage.violations]
     if broken:
         raise SystemExit("\n".join(f"seed {number}: {one}" for number, one in broken))
