@@ -23,7 +23,7 @@ from benchmarks.faults import Fault, Over, Storm
 from crawlproj.demo import WebSpec
 from tests.chaos.checker import Violation
 from tests.chaos.harness import KEPT, Trial, trial
-from tests.servers.redis import RedisServer
+from tests.servers.redis import RedisServer, wait_for
 
 DELAY_S = 0.2
 WORKERS = 3
@@ -54,6 +54,8 @@ def sail(seed: int, pages: int, until: float) -> Voyage:
         trial(Path(folder), *KEPT, spec=spec, delay_s=DELAY_S) as crawl,
     ):
         storm = Storm(crawl, rng, WORKERS)
+        # Who has started waits for Redis, but who starts needs it.
+        wait_for(lambda: len(crawl.status()["workers"]) == WORKERS, "all workers", 60)
         for kind in _kinds(storm.kinds, rng):
             if time.monotonic() > until:
                 break
