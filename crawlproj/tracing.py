@@ -20,7 +20,7 @@ from crawlproj import keys
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.hosts import levels_of
 from crawlproj.frontier.shard import Shard
-from crawlproj.frontier.wire import unpack
+from crawlproj.frontier.wire import unpack, unpack_all
 from crawlproj.items import utc_timestamp
 from crawlproj.links import MAX_SHOWN
 from crawlproj.quarantine import REASON
@@ -227,7 +227,7 @@ def _is(url: Url, entry: bytes) -> bool:
 def _fields(packed: bytes, count: int) -> list[Any]:
     """Of a record that may be damaged: then nothing in it is looked for."""
     with suppress(ValueError, TypeError, AttributeError):
-        host, *rest = unpack(packed)
+        host, *rest = unpack_all(packed)
         if len(rest) == count - 1:
             return [host.decode(), *rest]
     return [""] + [b""] * (count - 1)

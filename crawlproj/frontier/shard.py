@@ -38,7 +38,7 @@ from crawlproj.frontier.refusals import (
     WorkerDeclaredDead,
 )
 from crawlproj.frontier.scripts import script
-from crawlproj.frontier.wire import pack, unpack
+from crawlproj.frontier.wire import pack, unpack, unpack_all
 
 PACE = "pace:"
 """How fields of META begin that change the pace of a host (lua/pace.lua)."""
@@ -171,7 +171,7 @@ class Shard:
         for token, packed in found.items():
             # What cannot be read is no lease of ours; the scripts set it aside.
             with suppress(ValueError, TypeError, AttributeError):
-                host, level, entry, _, group = (*unpack(packed), False, b"")[:5]
+                host, level, entry, _, group = (*unpack_all(packed), False, b"")[:5]
                 about = (int(token), host.decode(), level, entry)
                 leases.append(Lease(self.number, *about, group=(group or b"").decode()))
         return leases
@@ -238,7 +238,7 @@ class Shard:
         async for token, packed in scan:
             # What cannot be read is no letter of ours; it stays where it is.
             with suppress(ValueError, TypeError, AttributeError):
-                host, level, entry, reason, at_ms = unpack(packed)
+                host, level, entry, reason, at_ms = unpack_all(packed)
                 about = (host.decode(), level, entry, reason.decode(), int(at_ms))
                 yield Letter(self.number, int(token), *about)
 

@@ -11,7 +11,7 @@ from typing import Any, Self
 import redis
 
 from crawlproj import keys
-from crawlproj.frontier.wire import unpack
+from crawlproj.frontier.wire import unpack_all
 from crawlproj.records import glance
 from tests.chaos.checker import Held, Sample, Violation, judge_sample
 from tests.servers.redis import RedisServer
@@ -43,7 +43,7 @@ def _pairs(flat: list[bytes]) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _held(worker: bytes, packed: bytes) -> Held:
-    host, _, entry, *_ = unpack(packed)
+    host, _, entry, *_ = unpack_all(packed)
     return Held(worker.decode(), glance(host.decode(), entry).url, entry[0])
 
 

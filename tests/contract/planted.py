@@ -76,16 +76,16 @@ PLANTED = [
         "a lease ends when it is old, though its worker lives",
         {
             "lease.lua": (
-                "cmsgpack.pack(host.group and {name, level, entry, false, host.group} "
-                "or {name, level, entry})\n",
-                "cmsgpack.pack({name, level, entry, false, host.group or false, NOW})\n",
+                "group and cmsgpack.pack(name, level, entry, false, group) "
+                "or cmsgpack.pack(name, level, entry)\n",
+                "cmsgpack.pack(name, level, entry, false, group or false, NOW)\n",
             ),
             "reclaim.lua": (
                 "count('reclaimed', queued + #dead)\n",
                 "for _, worker in ipairs(redis.call('ZRANGE', WORKERS, 0, -1)) do\n"
                 "  local held = redis.call('HGETALL', LEASED .. worker)\n"
                 "  for i = 1, #held, 2 do\n"
-                "    local since = cmsgpack.unpack(held[i + 1])[6]\n"
+                "    local since = select(6, cmsgpack.unpack(held[i + 1]))\n"
                 f"    if NOW - since > {TIMEOUT_MINUTES * MINUTE_MS} then\n"
                 "      take_back(held[i], held[i + 1], (i - 1) / 2)\n"
                 "      redis.call('HDEL', LEASED .. worker, held[i])\n"

@@ -24,7 +24,7 @@ from crawlproj.frontier.frontier import Frontier, Limits
 from crawlproj.frontier.hosts import read_group, read_host
 from crawlproj.frontier.messages import Batch, Kind, Lease, Opened, Push, Settlement
 from crawlproj.frontier.shard import Shard
-from crawlproj.frontier.wire import unpack
+from crawlproj.frontier.wire import pack, unpack, unpack_all
 
 T = TypeVar("T")
 
@@ -36,6 +36,11 @@ ROBOTS_TXT = 1001
 """The level of a robots.txt."""
 
 _SHOWN_META = (b"state", b"pages", b"offer")
+
+
+def packed(*values: Any) -> bytes:
+    """As a script packs them, one after the other."""
+    return b"".join(map(pack, values))
 
 
 class Host(NamedTuple):
@@ -396,7 +401,7 @@ def _queues(raw: dict[str, Any]) -> dict[str, dict[int, list[str]]]:
 
 
 def _delayed(packed: bytes, minute: int) -> tuple[int, str, int, str]:
-    host, level, stored, _ = unpack(packed)
+    host, level, stored, _ = unpack_all(packed)
     return minute, host.decode(), level, shown(stored)
 
 
@@ -405,7 +410,7 @@ def _leased(raw: dict[str, Any]) -> dict[str, dict[int, tuple[str, int, str]]]:
     for key, held in raw.items():
         if key.startswith("leased "):
             leased[key.removeprefix("leased ")] = {
-                int(token): _url(unpack(packed)) for token, packed in held.items()
+                int(token): _url(unpack_all(packed)) for token, packed in held.items()
             }
     return leased
 
@@ -421,7 +426,7 @@ def _leased_of(raw: dict[str, Any]) -> dict[int, str]:
 def _leases(raw: dict[str, Any]) -> Iterator[tuple[int, list[Any]]]:
     for key, held in raw.items():
         if key.startswith("leased "):
-            yield from ((int(token), unpack(packed)) for token, packed in held.items())
+            yield from ((int(token), unpack_all(packed)) for token, packed in held.items())
 
 
 def _url(fields: list[Any]) -> tuple[str, int, str]:
@@ -430,7 +435,7 @@ def _url(fields: list[Any]) -> tuple[str, int, str]:
 
 
 def _dead(packed: bytes) -> tuple[str, int, str, str]:
-    fields = unpack(packed)
+    fields = unpack_all(packed)
     return *_url(fields), fields[3].decode()
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from crawlproj.frontier.messages import Settlement, Verdict
 from crawlproj.frontier.wire import pack
-from tests.lua.helpers import MINUTE_MS, A, B, HandCrawl, Host, link, paths, with_worker
+from tests.lua.helpers import MINUTE_MS, A, B, HandCrawl, Host, link, packed, paths, with_worker
 
 UNREADABLE = [
     b"",
@@ -16,12 +16,14 @@ UNREADABLE = [
     pack(5),
     pack(None),
     pack([]),
-    pack([A, 0]),
-    pack([1, 2, 3]),
-    pack([A, "high", b"\0\1/x"]),
-    pack([A, 2000, b"\0\1/x"]),
-    pack([A, 0.5, b"\0\1/x"]),
-    pack([A, float("nan"), b"\0\1/x"]),
+    pack([A, 0, b"\0\1/x"]),
+    packed(A, 0),
+    packed(1, 2, 3),
+    packed(A, "high", b"\0\1/x"),
+    packed(A, 2000, b"\0\1/x"),
+    packed(A, 0.5, b"\0\1/x"),
+    packed(A, float("nan"), b"\0\1/x"),
+    pack(0) * 100_000,
     pack({"host": A}),
 ]
 
@@ -208,7 +210,7 @@ def test_an_empty_entry_survives_the_loss_of_its_worker(crawl: HandCrawl) -> Non
 def test_a_host_that_is_no_text_reaches_its_worker(crawl: HandCrawl) -> None:
     crawl.open()
     worker = crawl.worker()
-    crawl.redis.zadd(crawl.key("delayed"), {pack([b"\xff", 0, b"\0\1/", 9]): 1})
+    crawl.redis.zadd(crawl.key("delayed"), {packed(b"\xff", 0, b"\0\1/", 9): 1})
     crawl.redis.hset(crawl.key("counts"), mapping={"delayed": 1, "discovered": 1})
     [lease] = worker.lease().leases
     assert worker.settle(Settlement(lease.token, "dead", reason="bad_record")) == []

@@ -10,17 +10,17 @@
 --                      a map of kept, failures, hold, mentions, per, group
 --   4 READY    zset    hosts, or groups of them, that may be contacted now, best first
 --   5 WAITING  zset    hosts, or groups of them, that may be contacted later, by when (ms)
---   6 DELAYED  zset    msgpack {host, level, entry, token} to try again, by when (ms)
+--   6 DELAYED  zset    msgpack of host, level, entry, token to try again, by when (ms)
 --   7 WORKERS  zset    worker -> when it counts as dead unless it renews (ms)
 --   8 ABOUT    hash    worker -> JSON it tells about itself
---   9 DEAD     hash    token -> msgpack {host, level, entry, reason, at_ms}
+--   9 DEAD     hash    token -> msgpack of host, level, entry, reason, at_ms
 --  10 SEEDS    set     exact keys of the seeds
 --  11 AUDIT    set     exact keys of the sampled URLs
 --  12 SCOPE    set     hosts or domains that seeds brought into scope
 --  13 LAYERS   hash    items:<layer> -> URLs recorded there; open -> layers in use
 --  14 SEEN     prefix  + layer           -> bitmap, a Bloom filter
 --  15 QUEUE    prefix  + level:host      -> list of entries, first come first served
---  16 LEASED   prefix  + worker          -> hash token -> msgpack {host, level, entry, kept, group}; kept is
+--  16 LEASED   prefix  + worker          -> hash token -> msgpack of host, level, entry, kept, group; kept is
 --                                              1 once its request has ended, see settle.lua
 --  17 FOUND    hash    key of a queued link -> msgpack {times found, level, entry}
 --  18 PATTERNS hash    "host pattern" -> msgpack {why, at_ms, released_ms or 0, URLs}

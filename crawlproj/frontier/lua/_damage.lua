@@ -5,17 +5,31 @@
 local LOWEST, HIGHEST = -1000, 1001
 local damaged = false
 
--- Host, level and entry of a URL as DELAYED and LEASED hold it, what stands behind them, and the
--- group it was leased of; nothing if it is unreadable.
-local function read_url(packed)
-  local ok, url = pcall(cmsgpack.unpack, packed)
-  if ok and type(url) == 'table' then
-    local name, level, entry = unpack(url, 1, 3)
-    if type(name) == 'string' and type(level) == 'number' and type(entry) == 'string'
-       and level >= LOWEST and level <= HIGHEST and level % 1 == 0 then
-      return name, level, entry, url[4], type(url[5]) == 'string' and url[5] or nil
-    end
+-- The key of a queue. The number is made text once: that takes longer than all the rest.
+local queue_prefixes = {}
+local function queue_of(name, level)
+  local prefix = queue_prefixes[level]
+  if not prefix then
+    prefix = QUEUE .. level .. ':'
+    queue_prefixes[level] = prefix
   end
+  return prefix .. name
+end
+
+-- Host, level and entry of a URL as DELAYED, LEASED and DEAD hold it, and the two values behind
+-- them; nothing if it is unreadable.
+local function read_url(packed)
+  local ok, _, name, level, entry, fourth, fifth = pcall(cmsgpack.unpack_limit, packed, 5)
+  if ok and type(name) == 'string' and type(level) == 'number' and type(entry) == 'string'
+     and level >= LOWEST and level <= HIGHEST and level % 1 == 0 then
+    return name, level, entry, fourth, fifth
+  end
+end
+
+-- The same of a lease: host, level, entry, whether it is kept, and its group.
+local function read_lease(packed)
+  local name, level, entry, kept, group = read_url(packed)
+  return name, level, entry, kept, type(group) == 'string' and group or nil
 end
 
 local function set_aside()
@@ -38,7 +52,7 @@ local function count_leases()
   local out, kept, total = {}, {}, 0
   for _, worker in ipairs(redis.call('ZRANGE', WORKERS, 0, -1)) do
     for _, packed in ipairs(redis.call('HVALS', LEASED .. worker)) do
-      local name, _, _, is_kept, group = read_url(packed)
+      local name, _, _, is_kept, group = read_lease(packed)
       if name then
         local counted = is_kept and kept or out
         counted[name] = (counted[name] or 0) + 1
@@ -61,13 +75,15 @@ end
 local function read_host(packed)
   local ok, levels, out, cooling, pages, at, rest = pcall(cmsgpack.unpack, packed)
   if not ok or type(levels) ~= 'table' or type(out) ~= 'number' or type(cooling) ~= 'table'
-     or type(pages) ~= 'number' or type(rest or {}) ~= 'table'
+     or type(pages) ~= 'number' or (rest ~= nil and type(rest) ~= 'table')
      or (at ~= '' and at ~= 'ready' and at ~= 'waiting') then
     return
   end
   local host = {levels = levels, out = out, cooling = cooling, pages = pages,
                 at = at ~= '' and at or nil, best = best_level(levels)}
-  for name, value in pairs(rest or {}) do host[name] = value end
+  if rest then
+    for name, value in pairs(rest) do host[name] = value end
+  end
   return host
 end
 
@@ -87,7 +103,7 @@ local function rebuild_host(name)
   local out, kept = count_leases()
   local host = {levels = {}, out = out[name] or 0, kept = kept[name], cooling = {}, pages = 0}
   for level = LOWEST, HIGHEST do
-    if redis.call('EXISTS', QUEUE .. level .. ':' .. name) == 1 then table.insert(host.levels, level) end
+    if redis.call('EXISTS', queue_of(name, level)) == 1 then table.insert(host.levels, level) end
   end
   redis.call('ZREM', READY, name)
   redis.call('ZREM', WAITING, name)

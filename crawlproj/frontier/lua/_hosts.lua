@@ -9,14 +9,17 @@ local hosts, names, stored, groups = {}, {}, {}, {}
 
 -- Reads the records of hosts that may be needed, all at once.
 local function fetch_hosts(wanted)
-  local missing = {}
-  for _, name in ipairs(wanted) do
+  local missing, n = {}, 0
+  for i = 1, #wanted do
+    local name = wanted[i]
     if stored[name] == nil then
       stored[name] = false
-      missing[#missing + 1] = name
+      n = n + 1
+      missing[n] = name
     end
   end
-  for i, packed in ipairs(read_fields(HOSTS, missing)) do stored[missing[i]] = packed end
+  local found = read_fields(HOSTS, missing)
+  for i = 1, n do stored[missing[i]] = found[i] end
 end
 
 local function load_host(name)
@@ -46,18 +49,14 @@ local function is_group(name)
   return (PACED or PAGES_PER_DOMAIN > 0) and not name:find('://', 1, true)
 end
 
-local EVERY_HOST_HAS = {levels = true, out = true, cooling = true, pages = true, at = true, best = true}
-
+-- Most hosts have nothing but what every host has, and are written often.
 local function pack_host(host)
-  local rest
-  for name, value in pairs(host) do
-    if not EVERY_HOST_HAS[name] then
-      rest = rest or {}
-      rest[name] = value
-    end
-  end
   local at = host.at or ''
-  if not rest then return cmsgpack.pack(host.levels, host.out, host.cooling, host.pages, at) end
+  if not (host.kept or host.failures or host.hold or host.mentions or host.per or host.group) then
+    return cmsgpack.pack(host.levels, host.out, host.cooling, host.pages, at)
+  end
+  local rest = {kept = host.kept, failures = host.failures, hold = host.hold,
+                mentions = host.mentions, per = host.per, group = host.group}
   return cmsgpack.pack(host.levels, host.out, host.cooling, host.pages, at, rest)
 end
 
@@ -72,7 +71,7 @@ local function note_level(name, level)
 end
 
 local function enqueue(name, level, entry, first)
-  redis.call(first and 'LPUSH' or 'RPUSH', QUEUE .. level .. ':' .. name, entry)
+  redis.call(first and 'LPUSH' or 'RPUSH', queue_of(name, level), entry)
   note_level(name, level)
 end
 
@@ -88,31 +87,16 @@ local function forget_found(name, entry)
 end
 
 local function drop_empty_level(name, level)
-  if redis.call('EXISTS', QUEUE .. level .. ':' .. name) == 1 then return end
+  if redis.call('EXISTS', queue_of(name, level)) == 1 then return end
   local levels = load_host(name).levels
   for i = #levels, 1, -1 do
     if levels[i] == level then table.remove(levels, i) end
   end
 end
 
--- Up to `most` entries of the host's best level: their level, and a list.
-local function dequeue(name, most)
-  local levels = load_host(name).levels
-  local level = levels[#levels]
-  if not level or most < 1 then return level, {} end
-  local key = QUEUE .. level .. ':' .. name
-  local entries = redis.call('LPOP', key, most) or {}
-  if #entries < most or redis.call('EXISTS', key) == 0 then table.remove(levels) end
-  count('queued', -#entries)
-  if NOVELTY then
-    for _, entry in ipairs(entries) do forget_found(name, entry) end
-  end
-  return level, entries
-end
-
 local function drop_queue(name, host, reason)
   for _, level in ipairs(host.levels) do
-    local key = QUEUE .. level .. ':' .. name
+    local key = queue_of(name, level)
     local dropped = redis.call('LLEN', key)
     if NOVELTY then
       for _, entry in ipairs(redis.call('LRANGE', key, 0, -1)) do forget_found(name, entry) end
@@ -148,59 +132,57 @@ local function is_spent(group) return PAGES_PER_DOMAIN > 0 and group.pages >= PA
 local turns_taken = tonumber(CRAWL[12] or 0)
 local turns = turns_taken
 
--- Best level first, then whoever has waited longest: a turn number in the low 35 bits.
-local function ready_score(host)
+-- Best level first, in hundredths, then whoever has waited longest: a turn number in the low 35 bits.
+local function ready_score(host, best)
   turns = turns + 1
-  local priority = best_level(host.levels)
+  local rank = (1000 - best) * 100
   if NOVELTY then
-    priority = priority + math.max(0, NOVELTY.start - NOVELTY.per_page * host.pages)
-               + NOVELTY.per_mention * (host.mentions or 0)
+    local priority = best + math.max(0, NOVELTY.start - NOVELTY.per_page * host.pages)
+                     + NOVELTY.per_mention * (host.mentions or 0)
+    rank = math.floor((1000 - math.min(priority, 2000)) * 100 + 0.5)
   end
-  return math.floor((1000 - math.min(priority, 2000)) * 100 + 0.5) * 2 ^ 35 + turns
+  return rank * 2 ^ 35 + turns
 end
 
--- Hosts and groups that leave a line, and those that join it, by their score: see save_lines().
-local leaving, joining = {}, {}
+-- What becomes of hosts and groups in each line: their new score, or false if they leave it. See
+-- save_lines().
+local moves = {}
 
 local function line_of(unit, where)
   if where == 'waiting' then return WAITING end
   return unit.group and LINE .. unit.group or READY
 end
 
-local function note_move(moves, line, name, value)
-  moves[line] = moves[line] or {}
-  moves[line][name] = value
+local function note_move(line, name, score)
+  local members = moves[line]
+  if members then
+    members[name] = score
+  else
+    moves[line] = {[name] = score}
+  end
 end
 
 local function move(name, unit, where, score)
-  if unit.at and unit.at ~= where then
-    local line = line_of(unit, unit.at)
-    note_move(joining, line, name, nil)
-    note_move(leaving, line, name, true)
-  end
-  if where then
-    local line = line_of(unit, where)
-    note_move(leaving, line, name, nil)
-    note_move(joining, line, name, score)
-  end
+  if unit.at and unit.at ~= where then note_move(line_of(unit, unit.at), name, false) end
+  if where then note_move(line_of(unit, where), name, score) end
   unit.at = where
 end
 
 local function save_lines()
-  for line, members in pairs(leaving) do
-    local gone = {}
-    for name in pairs(members) do gone[#gone + 1] = name end
-    call_in_pieces('ZREM', line, gone)
-  end
-  for line, members in pairs(joining) do
-    local come = {}
+  for line, members in pairs(moves) do
+    local gone, come, n = {}, {}, 0
     for name, score in pairs(members) do
-      come[#come + 1] = score
-      come[#come + 1] = name
+      if score then
+        come[n + 1], come[n + 2] = score, name
+        n = n + 2
+      else
+        gone[#gone + 1] = name
+      end
     end
+    call_in_pieces('ZREM', line, gone)
     call_in_pieces('ZADD', line, come)
   end
-  leaving, joining = {}, {}
+  moves = {}
   if turns > turns_taken then redis.call('HSET', META, 'turns', turns) end
   turns_taken = turns
 end
@@ -237,7 +219,7 @@ local function place(name, host)
   if host.group and is_spent(load_group(host.group)) then drop_queue(name, host, 'domain_limit') end
   local best = best_level(host.levels)
   if best and not host.hold and host_slots(host) > 0 then
-    if host.at ~= 'ready' or host.best ~= best then move(name, host, 'ready', ready_score(host)) end
+    if host.at ~= 'ready' or host.best ~= best then move(name, host, 'ready', ready_score(host, best)) end
   elseif best and due then
     move(name, host, 'waiting', due)
   else
@@ -271,21 +253,22 @@ local function join_group(name, group)
 end
 
 local function place_all()
-  for _, name in ipairs(names) do place(name, hosts[name]) end
+  for i = 1, #names do place(names[i], hosts[names[i]]) end
   save_lines()
   if not next(groups) then return end
   for name, group in pairs(groups) do place_group(name, group) end
   save_lines()
 end
 
-local function save_hosts()
-  place_all()
-  local changed, changed_groups = {}, {}
-  for _, name in ipairs(names) do
+-- Puts back what was loaded and has been placed.
+local function write_hosts()
+  local changed, changed_groups, n = {}, {}, 0
+  for i = 1, #names do
+    local name = names[i]
     local packed = pack_host(hosts[name])
     if packed ~= stored[name] then
-      changed[#changed + 1] = name
-      changed[#changed + 1] = packed
+      changed[n + 1], changed[n + 2] = name, packed
+      n = n + 2
     end
   end
   for name, group in pairs(groups) do
@@ -294,6 +277,11 @@ local function save_hosts()
   end
   call_in_pieces('HSET', HOSTS, changed)
   call_in_pieces('HSET', GROUPS, changed_groups)
+end
+
+local function save_hosts()
+  place_all()
+  write_hosts()
 end
 
 -- Connections that differ from the crawl's; 0 says nothing about them.
@@ -346,12 +334,12 @@ local function delay(token, name, level, entry, due)
     local host = load_host(name)
     host.hold = math.max(host.hold or 0, due)
   end
-  redis.call('ZADD', DELAYED, due, cmsgpack.pack({name, level, entry, token}))
+  redis.call('ZADD', DELAYED, due, cmsgpack.pack(name, level, entry, token))
   count('delayed', 1)
 end
 
 local function bury(token, name, level, entry, reason)
-  redis.call('HSET', DEAD, token, cmsgpack.pack({name, level, entry, reason, NOW}))
+  redis.call('HSET', DEAD, token, cmsgpack.pack(name, level, entry, reason, NOW))
   count('dead', 1)
   count('dead:' .. reason, 1)
 end

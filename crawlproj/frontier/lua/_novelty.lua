@@ -21,7 +21,7 @@ local function found_again(name, pushed)
   if not times then return end
   local better = math.min(1000, math.floor(NOVELTY.per_link * (times + 1) + 0.5))
   -- From the end: what was found lately is what is found again.
-  if better > level and redis.call('LREM', QUEUE .. level .. ':' .. name, -1, entry) == 1 then
+  if better > level and redis.call('LREM', queue_of(name, level), -1, entry) == 1 then
     count('queued', -1)
     drop_empty_level(name, level)
     enqueue(name, better, entry, false)

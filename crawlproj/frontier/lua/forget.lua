@@ -9,7 +9,7 @@
 local forgotten = 0
 for _, token in ipairs(cmsgpack.unpack(ARGV[2])) do
   local packed = redis.call('HGET', DEAD, token)
-  local reason = read_url(packed) and cmsgpack.unpack(packed)[4]
+  local _, _, _, reason = read_url(packed)
   if type(reason) == 'string' then
     redis.call('HDEL', DEAD, token)
     count('dead', -1)

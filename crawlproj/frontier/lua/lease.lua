@@ -53,30 +53,58 @@ end
 local token = math.max(tonumber(redis.call('HGET', META, 'tokens') or 0), tonumber(ARGV[4]))
 local leased, replied, held = 0, {}, {}
 
--- Up to `most` URLs of a host, which is then placed anew.
+-- Hosts that something was taken of and that have to be placed anew, and the queues it came from.
+local givers, queues = {}, {}
+
+-- A queue that has become empty is a level less. Whether it has is asked of all at once: mostly
+-- all of them are there still, or none.
+local function place_givers()
+  if #givers == 0 then return end
+  local left = redis.call('EXISTS', unpack(queues))
+  for i = 1, #givers do
+    local name = givers[i]
+    local host = load_host(name)
+    if left == 0 or (left < #queues and redis.call('EXISTS', queues[i]) == 0) then table.remove(host.levels) end
+    place(name, host)
+  end
+  givers, queues = {}, {}
+end
+
+-- Leases the first of the host's best level, as many as are wanted and it may give, `most` at most.
+-- True if the host keeps a place in line; it may be another.
 local function lease_from(name, most)
   local host = load_host(name)
   host.at = 'ready'
-  local level, entries = dequeue(name, math.min(want - leased, host_slots(host), most))
-  for _, entry in ipairs(entries) do
-    token = token + 1
-    held[#held + 1] = token
-    held[#held + 1] = cmsgpack.pack(host.group and {name, level, entry, false, host.group} or {name, level, entry})
-    local n = #replied
-    replied[n + 1], replied[n + 2], replied[n + 3], replied[n + 4] = token, name, level, entry
-    replied[n + 5], replied[n + 6], replied[n + 7] = host.failures or 0, host.pages, host.group or ''
+  local level, slots = host.levels[#host.levels], math.min(want - leased, host_slots(host), most)
+  if not level or slots < 1 then
+    place(name, host)
+    return host.at == 'ready'
   end
+  local queue, group = queue_of(name, level), host.group
+  local entries = redis.call('LPOP', queue, slots) or {}
+  for i = 1, #entries do
+    local entry, n, m = entries[i], #replied, #held
+    token = token + 1
+    held[m + 1] = token
+    held[m + 2] = group and cmsgpack.pack(name, level, entry, false, group) or cmsgpack.pack(name, level, entry)
+    replied[n + 1], replied[n + 2], replied[n + 3], replied[n + 4] = token, name, level, entry
+    replied[n + 5], replied[n + 6], replied[n + 7] = host.failures or 0, host.pages, group or ''
+    if NOVELTY then forget_found(name, entry) end
+  end
+  count('queued', -#entries)
   host.out = host.out + #entries
   leased = leased + #entries
-  if host.group then
-    load_group(host.group).out = load_group(host.group).out + #entries
+  if group then
+    load_group(group).out = load_group(group).out + #entries
     host.best = nil  -- the others of the group are next
   end
-  place(name, host)
-  return host
+  givers[#givers + 1], queues[#queues + 1] = name, queue
+  if not group and host_slots(host) < 1 then return false end
+  place_givers()
+  return host.at == 'ready'
 end
 
--- One URL of the host whose turn it is in the group.
+-- One URL of the host whose turn it is in the group. True if the group keeps a place in line.
 local function lease_from_group(name)
   local group, line = load_group(name), LINE .. name
   group.at = 'ready'
@@ -88,7 +116,7 @@ local function lease_from_group(name)
   end
   save_lines()
   place_group(name, group)
-  return group
+  return group.at == 'ready'
 end
 
 -- Hosts whose domain has no pages left give none, so there may be more tries than URLs. A host or
@@ -96,19 +124,22 @@ end
 local tries = want + DUE_AT_ONCE
 while leased < want and tries > 0 do
   save_lines()
-  local line = redis.call('ZRANGE', READY, 0, want - leased - 1)
+  local line = redis.call('ZRANGE', READY, 0, math.min(want - leased, PIECE) - 1)
   if #line == 0 then break end
   fetch_hosts(line)
-  for _, name in ipairs(line) do
+  for i = 1, #line do
+    local name = line[i]
     tries = tries - 1
-    local unit = is_group(name) and lease_from_group(name) or lease_from(name, math.huge)
-    if unit.at == 'ready' or leased == want then break end
+    local lease = is_group(name) and lease_from_group or lease_from
+    if lease(name, math.huge) or leased == want then break end
   end
+  place_givers()
 end
 call_in_pieces('HSET', LEASED .. worker, held)
 count('leased', leased)
 redis.call('HSET', META, 'tokens', token)
-save_hosts()
+save_lines()
+write_hosts()
 save_counts()
 
 local next_ms = tries > 0 and -1 or 0

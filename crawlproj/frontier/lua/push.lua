@@ -37,7 +37,7 @@ end
 local queues = {}
 local function append(name, level, entry)
   if NOVELTY then return enqueue(name, level, entry, false) end
-  local key = QUEUE .. level .. ':' .. name
+  local key = queue_of(name, level)
   local queue = queues[key]
   if queue then
     queue[#queue + 1] = entry

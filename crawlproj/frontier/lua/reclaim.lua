@@ -15,7 +15,7 @@ local lost = redis.call('ZRANGE', WORKERS, '-inf', NOW, 'BYSCORE', 'LIMIT', 0, t
 local queued, dead = 0, {}
 
 local function take_back(token, packed, nth)
-  local name, level, entry, kept, group = read_url(packed)
+  local name, level, entry, kept, group = read_lease(packed)
   if not name then return set_aside() end
   local again = with_attempt(entry)
   if kept then count_kept_of(name, group, -1) else release_host(name, group, 0, DELAY_MS) end

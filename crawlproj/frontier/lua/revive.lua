@@ -12,8 +12,7 @@ if STATE == 'finished' then return redis.error_reply('FINISHED the crawl has fin
 local revived = 0
 for _, token in ipairs(cmsgpack.unpack(ARGV[2])) do
   local packed = redis.call('HGET', DEAD, token)
-  local name, level, entry = read_url(packed)
-  local reason = name and cmsgpack.unpack(packed)[4]
+  local name, level, entry, reason = read_url(packed)
   if type(reason) == 'string' then
     enqueue(name, level, '\0' .. entry:sub(2), false)
     load_host(name).failures, load_host(name).hold = nil, nil

@@ -24,15 +24,15 @@
 --include _patterns.lua
 local FIELDS = 13
 local held = LEASED .. ARGV[2]
-local settled, late = 0, {}
+local settled, done, bytes, late, statuses = 0, 0, 0, {}, {}
 local items = cmsgpack.unpack(ARGV[3])
 
 local tokens, leases, touched, ended = {}, {}, {}, {}
 for at = 1, #items, FIELDS do tokens[#tokens + 1] = items[at] end
 for i, packed in ipairs(read_fields(held, tokens)) do
-  local name, level, entry, kept, group = read_url(packed)
-  leases[tokens[i]] = packed and {name, level, entry, kept, group}
-  touched[#touched + 1] = name
+  local lease = packed and {read_lease(packed)}
+  leases[tokens[i]] = lease
+  if lease then touched[#touched + 1] = lease[1] end
 end
 fetch_hosts(touched)
 
@@ -47,11 +47,13 @@ end
 for at = 1, #items, FIELDS do
   local token, verdict, ago_ms, pause_ms, reason, entry, delay_ms, status, size, failed, hold_ms,
     connections, found_group = unpack(items, at, at + FIELDS - 1)
-  local name, level, leased_entry, kept, group = unpack(leases[token] or {}, 1, 5)
+  local lease = leases[token]
+  local name = lease and lease[1]
   if not name then
     late[#late + 1] = token
-    if leases[token] then set_aside() end
+    if lease then set_aside() end
   else
+    local level, leased_entry, kept, group = lease[2], lease[3], lease[4], lease[5]
     local host = load_host(name)
     if kept then
       count_kept_of(name, group, -1)
@@ -61,11 +63,11 @@ for at = 1, #items, FIELDS do
     if found_group ~= '' then join_group(name, found_group) end
     if verdict == 'keep' then
       count_kept_of(name, group, 1)
-      redis.call('HSET', held, token, cmsgpack.pack({name, level, leased_entry, 1, group}))
+      redis.call('HSET', held, token, cmsgpack.pack(name, level, leased_entry, 1, group or false))
     elseif verdict == 'done' then
       host.pages = host.pages + 1
       if group then load_group(group).pages = load_group(group).pages + 1 end
-      count('done', 1)
+      done = done + 1
     elseif verdict == 'filtered' then
       count('filtered:' .. reason, 1)
     elseif verdict == 'aside' then
@@ -80,9 +82,8 @@ for at = 1, #items, FIELDS do
       enqueue(name, level, leased_entry, true)
     end
     if verdict ~= 'keep' then
-      if status > 0 then count('status:' .. status, 1) end
-      count('bytes', size)
-      count('leased', -1)
+      if status > 0 then statuses[status] = (statuses[status] or 0) + 1 end
+      bytes = bytes + size
       settled = settled + 1
     end
   end
@@ -90,6 +91,10 @@ for at = 1, #items, FIELDS do
   leases[token] = nil
 end
 call_in_pieces('HDEL', held, ended)
+for status, times in pairs(statuses) do count('status:' .. status, times) end
+count('done', done)
+count('bytes', bytes)
+count('leased', -settled)
 count('late', #late)
 if damaged then mend_leases() end
 save_hosts()
