@@ -23,12 +23,14 @@ from benchmarks.common import Row, empty, memory_bytes, numbers, redis_calls, re
 from crawlproj import connection
 from crawlproj.delivery import PUSH_AT_ONCE
 from crawlproj.frontier.frontier import Frontier, Limits
-from crawlproj.frontier.messages import Kind, Push, Settlement
+from crawlproj.frontier.messages import Kind, Lease, Push, Settlement
 from crawlproj.records import encode_link
 from crawlproj.urls import Url
 from tests.servers.redis import RedisServer
 
 LEASED_AT_ONCE = 64
+AHEAD = 2
+"""Batches that a worker has leased before those in front of them are settled."""
 SAMPLE = 10_000
 """URLs that the rate of pushing is taken from, the last of the filling."""
 TAKEN = 10_000
@@ -73,16 +75,27 @@ async def fill(
 
 
 async def drain(frontier: Frontier, count: int) -> None:
-    """Lease and settle so many URLs."""
-    while count > 0:
-        batch = await frontier.lease(min(LEASED_AT_ONCE, count))
-        if not batch.leases:
-            raise SystemExit("nothing is due: the hosts are too few for these workers")
-        done = [
-            (lease.shard, Settlement(lease.token, "done", status=200)) for lease in batch.leases
-        ]
-        await frontier.settle(done)
-        count -= len(batch.leases)
+    """Lease and settle so many URLs; one does not wait for the other, as in a worker."""
+    leased: asyncio.Queue[Sequence[Lease]] = asyncio.Queue(AHEAD)
+
+    async def lease() -> None:
+        wanted = count
+        while wanted > 0:
+            batch = await frontier.lease(min(LEASED_AT_ONCE, wanted))
+            if not batch.leases:
+                raise SystemExit("nothing is due: the hosts are too few for these workers")
+            wanted -= len(batch.leases)
+            await leased.put(batch.leases)
+
+    async def settle() -> None:
+        settled = 0
+        while settled < count:
+            some = await leased.get()
+            done = [(one.shard, Settlement(one.token, "done", status=200)) for one in some]
+            await frontier.settle(done)
+            settled += len(some)
+
+    await asyncio.gather(lease(), settle())
 
 
 async def joined(url: str, limits: Limits, name: str) -> Frontier:
@@ -96,7 +109,7 @@ async def measure_ours(
     url: str, client: redis.Redis, urls: int, hosts: int, crews: Sequence[int]
 ) -> list[Row]:
     """Fill the frontier, with referers too while that is quick, then take from it: a row a crew."""
-    each = max(1, 4 * LEASED_AT_ONCE * max(crews) // hosts)
+    each = -(-(AHEAD + 2) * LEASED_AT_ONCE * max(crews) // hosts)
     limits = Limits(per_host=each, seen_capacity=urls)
     filled: Row = {"queued": urls, "hosts": hosts, "bytes_with_referer": None}
     kinds = [("bytes_with_referer", REFERER), ("bytes", "")]
