@@ -68,6 +68,8 @@ class SiteSpider(scrapy.Spider):
     def update_settings(cls, settings: BaseSettings) -> None:
         super().update_settings(settings)
         if cls is SiteSpider:
+            # Its callbacks are known: they need not be looked at with every page.
+            settings.set("WARN_ON_GENERATOR_RETURN_VALUE", False, priority="spider")
             for name, unused in UNUSED.items():
                 package = f"scrapy.{name.replace('_', '').lower()}"
                 off = {f"{package}.{middleware}": None for middleware in unused}

@@ -1,45 +1,56 @@
-"""Scrapy's signals: nothing is done for what nobody hears, and plain receivers get no task."""
+"""Scrapy's signals: nothing is done for what nobody hears, plain receivers get no task, and what a
+receiver takes is looked up once."""
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from types import CodeType
 from typing import Any
 
 from pydispatch import dispatcher  # type: ignore[import-untyped]
 from pydispatch.robustapply import robustApply  # type: ignore[import-untyped]
+from scrapy.exceptions import StopDownload
 from scrapy.signalmanager import SignalManager
 from scrapy.utils.defer import ensure_awaitable
 from scrapy.utils.python import global_object_name
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
 
 from crawlproj.lean.waiting import is_ready
 
 logger = logging.getLogger("scrapy.utils.signal")
 
 _ANY = id(dispatcher.Any)
+_TAKES_ANYTHING = inspect.CO_VARKEYWORDS
 
 
 class Signals(SignalManager):
     """What `crawler.signals` becomes."""
 
     def send_catch_log(self, signal: Any, **kwargs: Any) -> list[tuple[Any, Any]]:
-        if not _is_heard(kwargs.setdefault("sender", self.sender), signal):
+        sender = kwargs.setdefault("sender", self.sender)
+        if not _is_heard(sender, signal):
             return []
-        return super().send_catch_log(signal, **kwargs)
+        unlogged = (*_tuple(kwargs.pop("dont_log", ())), StopDownload)
+        return [
+            (receiver, _result(receiver, signal, kwargs, unlogged))
+            for receiver in _receivers(sender, signal)
+        ]
 
     async def send_catch_log_async(self, signal: Any, **kwargs: Any) -> list[tuple[Any, Any]]:
         sender = kwargs.setdefault("sender", self.sender)
         if not _is_heard(sender, signal):
             return []
-        unlogged = kwargs.pop("dont_log", ())
-        unlogged = tuple(unlogged) if isinstance(unlogged, Sequence) else (unlogged,)
-        receivers = list(dispatcher.liveReceivers(dispatcher.getAllReceivers(sender, signal)))
+        unlogged = _tuple(kwargs.pop("dont_log", ()))
+        receivers = _receivers(sender, signal)
         results: dict[int, Any] = {}
         waiting: dict[int, Awaitable[Any]] = {}
         for number, receiver in enumerate(receivers):
             try:
-                result = robustApply(receiver, signal=signal, **kwargs)
+                result = _call(receiver, signal=signal, **kwargs)
             except Exception as error:
                 results[number] = error
                 continue
@@ -63,6 +74,49 @@ def _is_heard(sender: Any, signal: Any) -> bool:
         if table and (signal in table or dispatcher.Any in table):
             return True
     return False
+
+
+def _receivers(sender: Any, signal: Any) -> list[Callable[..., Any]]:
+    return list(dispatcher.liveReceivers(dispatcher.getAllReceivers(sender, signal)))
+
+
+_taken: dict[CodeType, frozenset[str]] = {}
+
+
+def _call(receiver: Callable[..., Any], **named: Any) -> Any:
+    """As pydispatch's robustApply: with as much of this as the receiver has parameters for."""
+    code = getattr(receiver, "__code__", None)
+    if code is None:
+        return robustApply(receiver, **named)
+    if code.co_flags & _TAKES_ANYTHING:
+        return receiver(**named)
+    taken = _taken.get(code)
+    if taken is None:
+        taken = _taken[code] = frozenset(code.co_varnames[: code.co_argcount])
+    return receiver(**{name: value for name, value in named.items() if name in taken})
+
+
+def _result(
+    receiver: Callable[..., Any], signal: Any, kwargs: dict[str, Any], unlogged: tuple[Any, ...]
+) -> Any:
+    """What the receiver replies, or how it failed."""
+    try:
+        result = _call(receiver, signal=signal, **kwargs)
+    except Exception as error:
+        if not isinstance(error, unlogged):
+            _complain(receiver, error, kwargs.get("spider"))
+        return Failure()  # type: ignore[no-untyped-call]
+    if isinstance(result, Deferred):
+        logger.error(
+            "Cannot return deferreds from signal handler: %(receiver)s",
+            {"receiver": receiver},
+            extra={"spider": kwargs.get("spider")},
+        )
+    return result
+
+
+def _tuple(unlogged: Any) -> tuple[Any, ...]:
+    return tuple(unlogged) if isinstance(unlogged, Sequence) else (unlogged,)
 
 
 def _complain(receiver: Any, error: Exception, spider: Any) -> None:

@@ -20,7 +20,7 @@ from scrapy.signalmanager import SignalManager
 from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.test import get_crawler
-from twisted.internet.defer import succeed
+from twisted.internet.defer import Deferred, succeed
 
 from crawlproj.lean.counts import DownloaderStats
 from crawlproj.lean.downloader import Downloader, Middlewares
@@ -188,6 +188,80 @@ def test_a_failing_receiver_is_logged_and_keeps_no_other_from_hearing(
     assert isinstance(replies[broken], ValueError)
     assert isinstance(replies[refusing], StopDownload)
     assert len(caplog.records) == 2
+
+
+class Ears:
+    """Receivers of every kind; each replies with what it was given."""
+
+    def method(self, item: str, *, spider: Any = "not asked for") -> Any:
+        return item, spider
+
+    def everything(self, **named: Any) -> Any:
+        return sorted(named)
+
+    def __call__(self, spider: Any, item: str) -> Any:
+        return spider, item
+
+    @classmethod
+    def by_class(cls, signal: Any) -> Any:
+        return signal
+
+    @staticmethod
+    def static(sender: Any, item: str = "") -> Any:
+        return item
+
+
+def test_a_receiver_is_given_what_it_has_parameters_for(signals: Any) -> None:
+    ears = Ears()
+    receivers = [ears.method, ears.everything, Ears.by_class, Ears.static]
+    for receiver in receivers:
+        signals.connect(receiver, HEARD)
+    named = ["item", "sender", "signal", "spider"]
+    expected = [("x", "not asked for"), named, HEARD, "x"]
+    for _ in range(2):
+        replies = dict(signals.send_catch_log(HEARD, item="x", spider="s"))
+        assert [replies[receiver] for receiver in receivers] == expected
+        replies = dict(asyncio.run(signals.send_catch_log_async(HEARD, item="x", spider="s")))
+        assert [replies[receiver] for receiver in receivers] == expected
+
+
+def test_an_object_that_can_be_called_is_a_receiver(signals: Any) -> None:
+    ears = Ears()
+    signals.connect(ears, HEARD)
+    assert signals.send_catch_log(HEARD, item="x", spider="s") == [(ears, ("s", "x"))]
+
+
+def test_a_receiver_that_fails_at_once_replies_with_its_failure(
+    signals: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken() -> None:
+        raise ValueError("broken")
+
+    def wants_more(unknown: Any) -> None:
+        pass
+
+    def quiet() -> None:
+        raise KeyError
+
+    def refusing() -> None:
+        raise StopDownload
+
+    def promising() -> Deferred[None]:
+        return Deferred()
+
+    receivers = (broken, wants_more, quiet, refusing, promising)
+    for receiver in receivers:
+        signals.connect(receiver, HEARD)
+    with caplog.at_level(logging.ERROR):
+        replies = dict(signals.send_catch_log(HEARD, dont_log=KeyError, spider=None))
+    kinds = [replies[receiver].type for receiver in receivers[:-1]]
+    assert kinds == [ValueError, TypeError, KeyError, StopDownload]
+    assert isinstance(replies[promising], Deferred)
+    assert sorted(record.getMessage().partition(":")[0] for record in caplog.records) == [
+        "Cannot return deferreds from signal handler",
+        "Error caught on signal handler",
+        "Error caught on signal handler",
+    ]
 
 
 # Downloader middlewares
