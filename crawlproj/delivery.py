@@ -23,6 +23,7 @@ from crawlproj.frontier.messages import Kind, Push, Settlement
 from crawlproj.frontier.refusals import CrawlFinished
 from crawlproj.frontier.scoring import HIGHEST
 from crawlproj.frontier.shard import Shard
+from crawlproj.frontier.together import all_of
 from crawlproj.outbox import Ended, Outbox
 from crawlproj.pressure import Pressure
 from crawlproj.wording import counted
@@ -139,17 +140,23 @@ class Delivery:
         try:
             await self._push_parts(self._parts)
         except CrawlFinished:
-            late = counted(self._batch_size, "URL")
-            logger.warning("%s came after the crawl had finished", late)
+            await self._come_late()
         self._parts = []
         self.outbox.gone(self._batch_size)
 
+    async def _come_late(self) -> None:
+        """Seeds that come just when others have ended the crawl open it again."""
+        late = [item for parts in self._parts for _, items, _ in parts for item in items]
+        if any(item.kind == Kind.SEED for item in late):
+            logger.info("Opening the crawl again: %s came as it ended", counted(len(late), "seed"))
+            await self._insist(self._frontier.reopen)
+            await self._push_parts(self._parts)
+        else:
+            logger.warning("%s came after the crawl had finished", counted(len(late), "URL"))
+
     async def _push_parts(self, parts: list[deque[Part]]) -> None:
         """Shards are served side by side; what one of them has taken is gone from `parts`."""
-        served = await asyncio.gather(*map(self._serve, parts), return_exceptions=True)
-        for result in served:
-            if isinstance(result, BaseException):
-                raise result
+        await all_of(map(self._serve, parts))
 
     async def _serve(self, parts: deque[Part]) -> None:
         while parts:

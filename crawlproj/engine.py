@@ -103,6 +103,11 @@ class EngineWatch:
         slot = self._engine._slot
         return slot is None or slot.closing is not None
 
+    @property
+    def is_starting(self) -> bool:
+        """True while the spider's `start()` may still yield."""
+        return self._engine._start is not None
+
     async def process_item(self, item: Any) -> None:
         """Send an item that no page has yielded through the pipelines and feeds."""
         scraper = self._engine.scraper

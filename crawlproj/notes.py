@@ -27,7 +27,7 @@ class Notes:
     """The leases that the engine works on, and what is known of each so far."""
 
     def __init__(self, on_end: Callable[[Held], None]) -> None:
-        self._held: dict[tuple[int, int], Held] = {}
+        self._held: dict[tuple[int, int], tuple[Request, Held]] = {}
         self._on_end = on_end
 
     def listen(self, crawler: Crawler, watch: EngineWatch) -> None:
@@ -45,17 +45,24 @@ class Notes:
         """The engine gets this request now."""
         name = (held.lease.shard, held.lease.token)
         request.meta[LEASE] = name
-        self._held[name] = held
+        self._held[name] = request, held
 
     def of(self, request: Request | None) -> Held | None:
-        """The notes on a request that is leased."""
-        return self._held.get(request.meta.get(LEASE, ())) if request is not None else None
+        """The notes on a request that is leased. A copy of it, which has its meta too, is another
+        request: what a callback downloads by itself is not the page it was called for."""
+        begun, held = self._named(request)
+        return held if begun is request else None
+
+    def _named(self, request: Request | None) -> tuple[Request, Held] | tuple[None, None]:
+        """The leased request that this one is, or was made from, and the notes on it."""
+        name = request.meta.get(LEASE) if request is not None else None
+        return self._held.get(name, (None, None)) if name else (None, None)
 
     def is_sent_back(self, request: Request) -> bool:
         """True for a leased request that a middleware wants tried again. One that it sends
         elsewhere has been redirected, which is noted. What the spider makes of a request, once
         it has the response or the error, is a request of its own."""
-        held = self.of(request)
+        _, held = self._named(request)
         if held is None or held.status or held.error is not None:
             return False
         url = held.about.url
@@ -67,7 +74,8 @@ class Notes:
 
     def send_back(self, request: Request, entry: bytes) -> None:
         """Try a leased request again later, as this entry, with the attempts made so far."""
-        if held := self.of(request):
+        _, held = self._named(request)
+        if held is not None:
             held.retry_entry = held.lease.entry[:1] + entry[1:]
 
     def _received(self, response: Response, request: Request) -> None:
@@ -92,5 +100,6 @@ class Notes:
             held.callback_error = type(failure.value).__name__
 
     def _ended(self, request: Request) -> None:
-        if held := self._held.pop(request.meta.get(LEASE, ()), None):
+        if held := self.of(request):
+            del self._held[request.meta[LEASE]]
             self._on_end(held)

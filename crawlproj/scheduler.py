@@ -367,7 +367,16 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
             await self._reports.dead(held, settlement.reason)
         return held.lease.shard, settlement
 
+    @property
+    def _has_more(self) -> bool:
+        """What the spider starts with, and what is on its way: either goes on with the crawl, and
+        a seed opens one again that others have ended."""
+        return self._watch.is_starting or self.worker.backlog > 0
+
     async def _obey(self, state: State) -> None:
+        if state in ("running", "finished") and self._has_more:
+            self._ending.busy()
+            return
         if state in ("running", "limit"):
             if not self.worker.is_idle:
                 self._ending.busy()

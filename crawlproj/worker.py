@@ -34,6 +34,12 @@ logger = logging.getLogger(__name__)
 POLL_S = 0.5
 """How long a worker with nothing to do sleeps at most: what other workers push shows then."""
 
+STATE_EVERY_S = 1.0
+"""How often a worker that leases nothing asks whether the crawl is to go on."""
+
+BEGINS = ("running", "limit")
+"""States in which what is in hand is begun."""
+
 COALESCE_S = 0.03
 """How long ended requests, and hosts that fall due, are collected to be exchanged together; less
 where hosts rest so briefly that they would notice."""
@@ -85,11 +91,14 @@ class Worker:
         )
         self._known: set[tuple[int, int]] = set()
         self._renewed_at = time.monotonic()
+        self._told_at = time.monotonic()
+        self._has_surplus = False
         # A host then rests about 3 % longer than it must, and Redis is asked far less often.
         self._coalesce_s = min(COALESCE_S, frontier.limits.delay_ms / 16_000)
         self._lease_wake = asyncio.Event()
         self._flush_wake = asyncio.Event()
         self._flushing = asyncio.Lock()
+        self._beating = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
 
     # What the scheduler calls
@@ -110,7 +119,7 @@ class Worker:
         if not self._buffer:
             self.supply.missed(time.monotonic())
             return None
-        if not self.is_sure or self._delivery.is_full:
+        if not self.is_sure or self._delivery.is_full or self.state not in BEGINS:
             return None
         if len(self._buffer) <= self.supply.depth // 2:
             self._lease_wake.set()
@@ -247,6 +256,7 @@ class Worker:
             if wanted < max(1, depth // 2) or not self.is_sure or self._outages.is_behind:
                 await self._sleep(self._lease_wake, POLL_S)
                 await self._heed_holds()
+                await self._insist(self._ask_state)
                 continue
             batch = await self._insist(partial(self._lease, wanted))
             got = len(batch.leases)
@@ -274,7 +284,7 @@ class Worker:
         while True:
             await asyncio.sleep(self.lease_timeout_s / 4)
             await self._insist(self._beat)
-            if await self._sweep():
+            while await self._sweep():
                 self._lease_wake.set()
 
     async def _guarded(self, loop: Callable[[], Awaitable[None]]) -> None:
@@ -314,9 +324,24 @@ class Worker:
         return batch
 
     async def _welcome(self, batch: Batch) -> None:
-        self.state = batch.state
+        self._hear(batch.state)
         if batch.state != "running" or not batch.leases:
             await self.hooks.on_state(batch.state)
+
+    async def _ask_state(self) -> None:
+        """What a lease would tell, for a worker that has enough in hand to lease nothing."""
+        if time.monotonic() - self._told_at < STATE_EVERY_S:
+            return
+        state = await self.frontier.state()
+        if state != "running" or self.state not in BEGINS:
+            self._hear(state)
+            await self.hooks.on_state(state)
+
+    def _hear(self, state: State) -> None:
+        self._told_at = time.monotonic()
+        if state in BEGINS and self.state not in BEGINS:
+            self.hooks.wake()
+        self.state = state
 
     def _let_go(self, verdicts: list[tuple[int, Settlement]]) -> None:
         self._known.difference_update((shard, one.token) for shard, one in verdicts)
@@ -325,12 +350,18 @@ class Worker:
         self.hooks.on_holds(await self._insist(lambda: self.frontier.new_holds(self._buffer)))
 
     async def _beat(self) -> None:
-        asked_at = time.monotonic()
-        about = self.hooks.about()
-        was_known, _ = await self.frontier.renew(int(self.lease_timeout_s * 1000), about)
-        if not was_known:
-            await self._recollect()
-        self._renewed_at = asked_at
+        """One at a time: who was declared dead is sure of nothing until it has been told what is
+        still its own, and a second heartbeat would not tell it that it had been dead."""
+        async with self._beating:
+            asked_at = time.monotonic()
+            known, timeout_ms = len(self._known), int(self.lease_timeout_s * 1000)
+            renewed = await self.frontier.renew(timeout_ms, self.hooks.about())
+            # What a lease call brings is counted before its reply is here: once is no surplus.
+            has_surplus, had_surplus = renewed.leases > known, self._has_surplus
+            self._has_surplus = has_surplus and not had_surplus
+            if not renewed.known or (has_surplus and had_surplus):
+                await self._recollect()
+            self._renewed_at = asked_at
 
     async def _learn_anew(self) -> None:
         """Begin again from what Redis says: what has been seen, and what this worker holds."""

@@ -18,11 +18,21 @@ from zlib import crc32
 from crawlproj import keys
 from crawlproj.frontier import holds
 from crawlproj.frontier.bloom import Geometry, expected_error
-from crawlproj.frontier.messages import Batch, Lease, Opened, Push, Reclaimed, Settlement, State
+from crawlproj.frontier.messages import (
+    Batch,
+    Lease,
+    Opened,
+    Push,
+    Reclaimed,
+    Renewed,
+    Settlement,
+    State,
+)
 from crawlproj.frontier.pacing import Overrides
-from crawlproj.frontier.refusals import CrawlDamaged
+from crawlproj.frontier.refusals import CrawlDamaged, CrawlWiped
 from crawlproj.frontier.replication import Replication
 from crawlproj.frontier.shard import Shard
+from crawlproj.frontier.together import all_of
 from crawlproj.urls import registrable_domain
 
 UNLIMITED = -1
@@ -215,7 +225,7 @@ class Frontier:
     async def lease(self, wanted: int) -> Batch:
         """Take up to so many URLs, from all shards alike."""
         each = -(-wanted // len(self.shards))
-        batches = await asyncio.gather(*(shard.lease(self.worker, each) for shard in self.shards))
+        batches = await all_of(shard.lease(self.worker, each) for shard in self.shards)
         if len(batches) == 1:
             return batches[0]
         due = [batch.next_due_ms for batch in batches if batch.next_due_ms >= 0]
@@ -254,15 +264,24 @@ class Frontier:
             late += len(await self.shards[number].settle(self.worker, items))
         return late
 
-    async def renew(self, timeout_ms: int, about: dict[str, Any]) -> tuple[bool, State]:
-        """The heartbeat on every shard; False if any of them had declared the worker dead."""
-        replies = await asyncio.gather(
-            *(shard.renew(self.worker, timeout_ms, about) for shard in self.shards)
-        )
+    async def renew(self, timeout_ms: int, about: dict[str, Any]) -> Renewed:
+        """The heartbeat on every shard; unknown if any of them had declared the worker dead."""
+        replies = await all_of(shard.renew(self.worker, timeout_ms, about) for shard in self.shards)
         if replies[0].paces != self._paces:
             self.overrides = self._configured.changed(await self.paces())
             self._paces = replies[0].paces
-        return all(reply.known for reply in replies), replies[0].state
+        return replies[0]._replace(
+            known=all(reply.known for reply in replies),
+            leases=sum(reply.leases for reply in replies),
+        )
+
+    async def state(self) -> State:
+        """The crawl's state, without asking for anything else."""
+        found = await self.client.hget(keys.meta(self.crawl, 0), "state")
+        if found is None:
+            raise CrawlWiped("no crawl is open here")
+        state: State = found.decode()
+        return state
 
     async def change_pace(self, host: str, values: dict[str, Any] | None) -> None:
         """Treat a host differently from now on: every worker hears of it with its heartbeat."""
@@ -337,6 +356,10 @@ class Frontier:
         if any(before.get(name) for name in UNSETTLED):
             return False
         return before == await self.counts()
+
+    async def reopen(self) -> None:
+        """Go on with a crawl that has finished."""
+        await _reopen(self.shards)
 
     async def control(self, wanted: State, allowed_from: Sequence[State]) -> State:
         """Set the state on every shard; returns the first shard's afterwards."""

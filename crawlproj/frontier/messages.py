@@ -88,11 +88,13 @@ class Batch(NamedTuple):
 
 
 class Renewed(NamedTuple):
-    """What a heartbeat brought; `paces` counts the changes of pace that all workers go by."""
+    """What a heartbeat brought; `paces` counts the changes of pace that all workers go by,
+    `leases` what the worker holds."""
 
     known: bool
     state: State
     paces: int
+    leases: int
 
 
 class Reclaimed(NamedTuple):

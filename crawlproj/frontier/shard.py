@@ -88,6 +88,7 @@ class Shard:
     def __post_init__(self) -> None:
         self.keys = keys.vector(self.crawl, self.number)
         self._bytes_of_keys = _bytes_in(self.keys)
+        self._unanswered: tuple[int, Sequence[Push]] | None = None
         self.replica = Replica(self.geometry)
 
     async def open(
@@ -101,8 +102,9 @@ class Shard:
             return Opened(mode.decode(), self.epoch, state.decode(), json.loads(plan or b"{}"))
 
     async def push(self, worker: str, batch: Sequence[Push], seen_locally: int = 0) -> list[bool]:
-        """Queue what is new; tells which were. Repeated after a lost reply, it changes nothing."""
-        number = await self._next_push(worker)
+        """Queue what is new; tells which were. Repeated with the same batch after its reply was
+        lost, it changes nothing."""
+        number = await self._number(worker, batch)
         while True:
             layers = self.replica.layers
             offsets = [self._offsets(item) for item in batch]
@@ -113,7 +115,7 @@ class Shard:
             await self._know_layers(open_layers)
             if reply:
                 break
-        self.pushes = number
+        self.pushes, self._unanswered = number, None
         found = unpack(reply[0])
         self._learn(offsets, found)
         return [layer == 0 for layer in found] or [False] * len(batch)
@@ -130,12 +132,17 @@ class Shard:
             fields += (item.kind, item.host, item.level, item.entry, packed, key, sampled)
         return fields
 
-    async def _next_push(self, worker: str) -> int:
-        """A restarted worker of the same name goes on from its former number."""
+    async def _number(self, worker: str, batch: Sequence[Push]) -> int:
+        """A push that is tried again keeps its number. No other gets it, even if the push was
+        given up: Redis may have carried it out, and would take the other for its repetition."""
         if self.pushes is None:
             found = await self.client.hget(keys.meta(self.crawl, self.number), f"push:{worker}")
             self.pushes = int(found or 0)
-        return self.pushes + 1
+        number, tried = self._unanswered or (self.pushes, None)
+        if tried is not batch:
+            number += 1
+            self._unanswered = number, batch
+        return number
 
     async def _know_layers(self, count: int) -> None:
         if count < len(self.replica.layers):
@@ -189,8 +196,9 @@ class Shard:
 
     async def renew(self, worker: str, timeout_ms: int, about: dict[str, Any]) -> Renewed:
         """The heartbeat; tells whether the worker was known (still)."""
-        known, state, paces = await self._call("renew", [worker, timeout_ms, json.dumps(about)])
-        return Renewed(bool(known), state.decode(), paces)
+        args = [worker, timeout_ms, json.dumps(about)]
+        known, state, paces, leases = await self._call("renew", args)
+        return Renewed(bool(known), state.decode(), paces, leases)
 
     async def change_pace(self, host: str, values: dict[str, Any] | None) -> None:
         """Treat a host differently, while the crawl runs; None takes back all that was changed."""

@@ -215,7 +215,12 @@ class FrontierMachine(RuleBasedStateMachine):
     def renew(self, name: str) -> None:
         self._both(
             lambda: self._tick(name).renew(TIMEOUT_MINUTES * MINUTE_MS, {}),
-            lambda: (self.model.renew(name, TIMEOUT_MINUTES), self.model.status, 0),
+            lambda: (
+                self.model.renew(name, TIMEOUT_MINUTES),
+                self.model.status,
+                0,
+                len(self.model.leased.get(name, ())),
+            ),
         )
 
     @rule(steps=st.integers(1, 6))

@@ -4,7 +4,7 @@
 -- ARGV  2 worker, 3 ms until it counts as dead unless it renews again
 --       4 JSON it tells about itself
 -- Reply {1 if it was known until now, 0 if it is new or had been declared dead; state; changes
---        of pace so far, see pace.lua}
+--        of pace so far, see pace.lua; leases that it holds}
 --include _crawl.lua
 local added = redis.call('ZADD', WORKERS, NOW + tonumber(ARGV[3]), ARGV[2])
 redis.call('HSET', ABOUT, ARGV[2], ARGV[4])
@@ -15,4 +15,5 @@ if added == 1 then
     redis.call('HSET', META, 'crew', crew .. ARGV[2] .. ' ')
   end
 end
-return {1 - added, STATE, tonumber(redis.call('HGET', META, 'paces') or 0)}
+return {1 - added, STATE, tonumber(redis.call('HGET', META, 'paces') or 0),
+        redis.call('HLEN', LEASED .. ARGV[2])}

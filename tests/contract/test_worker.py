@@ -1,0 +1,171 @@
+"""A worker's loops and exchanges on a real frontier, where the order of things is delicate."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+from redis.exceptions import ConnectionError as RedisConnectionError
+
+from crawlproj.connection import connect
+from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.scripts import script
+from crawlproj.worker import Worker
+from tests.contract.fleet import HOSTS, Fleet, done, web
+from tests.contract.mortal import hooks
+from tests.lua.helpers import CRAWL, link, seed
+from tests.servers.proxy import Proxy
+from tests.servers.redis import PATIENCE, RedisServer
+
+TIMEOUT_S = 60
+
+
+async def until(condition: Callable[[], object], what: str) -> None:
+    """Return when it is so."""
+    for _ in range(1000 * PATIENCE):
+        if condition():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError(f"still not: {what}")
+
+
+@asynccontextmanager
+async def working(frontier: Frontier, prefetch: int = 8) -> AsyncIterator[Worker]:
+    """A worker whose loops run."""
+    worker = Worker(frontier, hooks(), prefetch=prefetch, lease_timeout_s=TIMEOUT_S)
+    await worker.start()
+    try:
+        yield worker
+    finally:
+        await worker.close()
+
+
+def in_hand(worker: Worker) -> int:
+    return len(worker._buffer)
+
+
+async def through(proxy: Proxy, other: Frontier) -> Frontier:
+    """The same crawl for another worker, by way of the proxy."""
+    frontier = Frontier(await connect(proxy.url), CRAWL, "far")
+    await frontier.open(other.limits, {}, "run")
+    await frontier.renew(1000 * TIMEOUT_S, {})
+    return frontier
+
+
+def test_a_push_that_was_given_up_does_not_swallow_the_next(redis_server: RedisServer) -> None:
+    """Redis has carried it out, and only its reply was lost."""
+
+    async def test() -> None:
+        with Proxy(redis_server.port) as proxy:
+            near = Frontier(await connect(redis_server.url), CRAWL, "near")
+            await near.open(near.limits, {}, "run")
+            far = await through(proxy, near)
+            await far.push([link(HOSTS[0], "/0")])
+            proxy.lose_replies(1, to=script("push").sha1)
+            with pytest.raises(RedisConnectionError):
+                await far.push([link(HOSTS[0], "/1"), link(HOSTS[0], "/2")])
+            assert await far.push([link(HOSTS[0], "/3")]) == 1
+            assert (await near.counts())["discovered"] == 4
+            await near.close()
+            await far.close()
+
+    asyncio.run(test())
+
+
+def test_a_paused_worker_begins_nothing_of_what_it_has_in_hand(fleet: Fleet) -> None:
+    async def test() -> None:
+        frontier = await fleet.join("w", per_host=100)
+        await frontier.push(web())
+        async with working(frontier, prefetch=12) as worker:
+            await until(lambda: in_hand(worker) >= 12, "a full buffer")
+            await frontier.control("paused", ["running"])
+            await until(lambda: worker.state == "paused", "heard of the pause")
+            assert worker.take() is None
+            assert in_hand(worker) >= 12
+            await frontier.control("running", ["paused"])
+            await until(lambda: worker.take() is not None, "heard that it goes on")
+            worker.held = 0
+
+    fleet.run(test())
+
+
+def test_what_is_leased_behind_its_back_comes_into_its_hands(fleet: Fleet) -> None:
+    """A call that the worker had given up, and that Redis carried out later."""
+
+    async def test() -> None:
+        frontier = await fleet.join("w")
+        async with working(frontier) as worker:
+            await frontier.push([link(HOSTS[0], "/1")])
+            await until(lambda: in_hand(worker) == 1, "the first URL")
+            lease = worker.take()
+            assert lease is not None
+            await worker._end_loops()
+            await frontier.push([link(HOSTS[1], "/2")])
+            assert len((await frontier.lease(1)).leases) == 1
+            await worker._beat()
+            assert in_hand(worker) == 0
+            await worker._beat()
+            assert in_hand(worker) == 1
+            await done(frontier, [lease])
+            worker.held = 0
+
+    fleet.run(test())
+
+
+def test_a_worker_that_was_dead_takes_nothing_before_it_knows_what_is_its_own(
+    redis_server: RedisServer,
+) -> None:
+    """However many heartbeats it has under way."""
+
+    async def test() -> None:
+        with Proxy(redis_server.port) as proxy:
+            near = Frontier(await connect(redis_server.url), CRAWL, "near")
+            await near.open(near.limits, {}, "run")
+            await near.renew(1000 * TIMEOUT_S, {})
+            await near.push(web(1))
+            far = await through(proxy, near)
+            worker = Worker(far, hooks(), prefetch=8, lease_timeout_s=TIMEOUT_S)
+            await worker._adopt((await far.lease(8)).leases)
+            assert in_hand(worker) == 8
+            await far.leave()
+            assert (await near.reclaim()).queued == 8
+            assert len((await near.lease(12)).leases) == 12
+            worker._renewed_at -= 2 * TIMEOUT_S
+            await asyncio.gather(far.counts(), far.counts())  # a connection for each heartbeat
+            proxy.delay_s = 0.05
+            beats = asyncio.gather(worker._beat(), worker._beat())
+            while not beats.done():
+                assert worker.take() is None
+                await asyncio.sleep(0.001)
+            await beats
+            assert worker.is_sure
+            assert in_hand(worker) == 0
+            await near.close()
+            await far.close()
+
+    asyncio.run(test())
+
+
+def test_a_seed_opens_a_crawl_again_that_others_have_just_ended(
+    fleet: Fleet, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test() -> None:
+        frontier = await fleet.join("w")
+        worker = Worker(frontier, hooks(), prefetch=8, lease_timeout_s=TIMEOUT_S)
+        assert await frontier.finish() == "finished"
+        worker.push(link(HOSTS[0], "/late"))
+        await worker.flush()
+        assert await frontier.state() == "finished"
+        assert "1 URL came after the crawl had finished" in caplog.text
+        worker.push(seed(HOSTS[0], "/seed"))
+        worker.push(seed(HOSTS[1], "/seed"))
+        await worker.flush()
+        assert await frontier.state() == "running"
+        assert (await frontier.counts())["discovered"] == 2
+        assert len((await frontier.lease(12)).leases) == 2
+
+    with caplog.at_level(logging.INFO):
+        fleet.run(test())
