@@ -383,6 +383,62 @@ def test_no_start_and_no_exit_of_a_worker_wipes_what_is_shared(
     assert_settled(shop.status())
 
 
+TAKES_ITS_TIME = """
+import asyncio
+import os
+from pathlib import Path
+
+from scrapy import Request, Spider
+
+
+async def until_there(name):
+    while not Path(name).exists():
+        await asyncio.sleep(0.05)
+
+
+class ShopSpider(Spider):
+    name = "shop"
+    base = {base!r}
+
+    async def start(self):
+        yield Request(self.base + "/one")
+        if self.settings.getbool("LATE"):
+            await until_there("go")
+            yield Request(self.base + "/two")
+
+    async def parse(self, response):
+        if response.url.endswith("/two"):
+            again = response.request.replace(url=self.base + "/api")
+            answer = await self.crawler.engine.download_async(again)
+            self.logger.info("The callback has its answer: %s", answer.text)
+            await until_there("go on")
+            yield Request(self.base + "/child")
+        yield {{"url": response.url}}
+"""
+
+
+def test_a_spider_may_take_its_time_to_start_and_in_its_callbacks(shop: Shop) -> None:
+    """Another worker ends the crawl while it does; and what a callback downloads by itself, with
+    the meta of its page, does not end the page."""
+    pages = {path: Reply() for path in ("/one", "/two", "/child")}
+    with Origin({**pages, "/api": Reply(body=b"42")}) as origin:
+        add_spider(shop.ships.project, "shop", TAKES_ITS_TIME.format(base=origin.url("")))
+        late = shop.crawl({"LATE": "True"})
+        wait_for(lambda: shop.status()["done"] == 1, "the first page", 40)
+        assert shop.crawl().wait(30) == "finished"
+        (shop.ships.project / "go").touch()
+        late.wait_for_log("The callback has its answer: 42")
+        now = shop.status()
+        assert (now["state"], now["done"], now["leased"]) == ("running", 1, 1)
+        (shop.ships.project / "go on").touch()
+        assert late.wait(30) == "finished"
+        assert sorted(entry.path for entry in origin.requests()) == sorted([*pages, "/api"])
+    now = shop.status()
+    assert now["done"] == 3
+    assert_settled(now)
+    assert sorted(item["url"] for item in shop.items()) == sorted(map(origin.url, pages))
+
+
 def test_without_a_redis_the_log_says_so_in_one_line(shop: Shop) -> None:
     worker = shop.crawl({"REDIS_URL": "redis://127.0.0.1:1/0"})
     assert worker.wait(20) == "could not start"
