@@ -249,7 +249,10 @@ class Config:
         "megabytes at which a worker hands in and ends, for another; 0: MEMUSAGE_LIMIT_MB",
     )
     worker_id: str = _option(
-        "CRAWL_WORKER_ID", "", _TEXT, "name of this worker; made from host name and process id"
+        "CRAWL_WORKER_ID",
+        "",
+        _TEXT,
+        "name of this worker, no other's; made from host name and process id",
     )
     run_id: str = _option(
         "CRAWL_RUN_ID", "", _TEXT, "shared by workers started together; `scrapy fleet` sets it"

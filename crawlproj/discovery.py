@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from crawlproj.frontier.aside import put_aside
 from crawlproj.frontier.messages import Kind, Push
 from crawlproj.frontier.scoring import HIGHEST, Candidate, Strategy, level
 from crawlproj.links import MAX_SHOWN
+from crawlproj.naming import plain
 from crawlproj.quarantine import REASON, Aside, Quarantine
 from crawlproj.records import encode_link, encode_rest
 from crawlproj.sitemap_reading import MOST_STEPS, SITEMAP
@@ -55,10 +57,10 @@ class Discovery:
         self._host_pages: OrderedDict[str, int] = OrderedDict()
         self._memo = worker.memo
 
-    @property
+    @cached_property
     def worker_name(self) -> str:
         """Who fetches, as the rows of the feeds say it."""
-        return self._worker.frontier.worker
+        return plain(self._worker.frontier.worker)
 
     def count_page(self, host: str, pages: int) -> None:
         """So many pages of a host have been fetched by all workers together."""

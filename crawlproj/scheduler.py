@@ -18,7 +18,7 @@ from scrapy.exceptions import CloseSpider
 from scrapy.utils.defer import deferred_from_coro
 from scrapy_redis import scheduler as scrapy_redis_scheduler
 
-from crawlproj import connection, joining
+from crawlproj import connection, joining, naming
 from crawlproj.config import Config, asked_for
 from crawlproj.discovery import Discovery
 from crawlproj.dupefilter import SeenFilter
@@ -117,7 +117,7 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
         self.spider = spider
         try:
             client = await connection.connect(self._resolved.url, self._resolved.params)
-            name = self.config.worker_id or joining.worker_name()
+            name = naming.marked(self.config.worker_id or joining.worker_name())
             one_in = self.config.seen_audit_one_in
             config = self.config
             replication = Replication(client, config.wait_replicas, config.wait_timeout_s)
@@ -127,6 +127,7 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
             )
             asked = asked_for(self._crawler.settings)
             self.config = await joining.join(self.frontier, self.config, asked)
+            await naming.make_way(self.frontier)
         except CrawlError as error:
             logger.error("%s", error)
             # Not raised from here: the engine cannot close cleanly what it has not opened yet.
@@ -149,7 +150,8 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
         self._patience = Patience(
             limits.delay_ms, int(config.retry_delay_s * 1000), limits.max_attempts
         )
-        self._reports = Reports(self._crawler, self._watch, self.frontier.worker, config.reports)
+        name = naming.plain(self.frontier.worker)
+        self._reports = Reports(self._crawler, self._watch, name, config.reports)
         self.holds = Holds(by_group=limits.group != HOST)
         self.worker = Worker(
             self.frontier,

@@ -11,6 +11,7 @@ from crawlproj import keys, releasing, summary
 from crawlproj.frontier.frontier import UNSETTLED, Frontier
 from crawlproj.frontier.hosts import read_host
 from crawlproj.items import utc_timestamp
+from crawlproj.naming import plain, read_about
 from crawlproj.pressure import Memory, memory_of
 
 SHOWN_HOSTS = 5
@@ -41,7 +42,7 @@ async def read(frontier: Frontier) -> dict[str, Any]:
         "hosts": await _host_count(frontier),
         "workers": workers,
         "memory": _memory(await memory_of(frontier.client), workers),
-        "crew": meta.get("crew", "").split(),
+        "crew": list(dict.fromkeys(map(plain, meta.get("crew", "").split()))),
         "seen": await _seen(frontier, counts),
         "patterns": [await releasing.row(frontier, one) for one in await releasing.find(frontier)],
         "reclaimed": counts.get("reclaimed", 0),
@@ -163,8 +164,8 @@ async def _workers(frontier: Frontier) -> list[dict[str, Any]]:
         for shard in frontier.shards:
             held += await client.hlen(keys.leased_prefix(crawl, shard.number).encode() + name)
         alive = silent_at_ms.get(name, 0) > seconds * 1000
-        shown = name.decode(errors="replace")
-        workers.append({**_told(about), "name": shown, "leased": held, "alive": alive})
+        shown = plain(name.decode(errors="replace"))
+        workers.append({**read_about(about), "name": shown, "leased": held, "alive": alive})
     return workers
 
 
@@ -172,15 +173,6 @@ def _memory(memory: Memory, workers: list[dict[str, Any]]) -> dict[str, Any]:
     """Redis's memory, and the links that wait in workers for room there."""
     waiting = sum(int(worker.get("waiting") or 0) for worker in workers)
     return {**memory._asdict(), "share": round(memory.share, 4), "waiting": waiting}
-
-
-def _told(about: bytes) -> dict[str, Any]:
-    """What a worker tells about itself; nothing if it cannot be read."""
-    with suppress(ValueError):
-        told = json.loads(about)
-        if isinstance(told, dict):
-            return told
-    return {}
 
 
 async def _seen(frontier: Frontier, counts: dict[str, int]) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from crawlproj.frontier.shard import Shard
 from crawlproj.frontier.wire import unpack, unpack_all
 from crawlproj.items import utc_timestamp
 from crawlproj.links import MAX_SHOWN
+from crawlproj.naming import plain
 from crawlproj.quarantine import REASON
 from crawlproj.records import glance
 from crawlproj.rules import Rules
@@ -122,7 +123,7 @@ async def _leased(shard: Shard, url: Url) -> Trace | None:
     for worker in await shard.client.zrange(keys.workers(shard.crawl, shard.number), 0, -1):
         for lease in await shard.held(worker.decode()):
             if lease.host == url.host and _is(url, lease.entry):
-                name = worker.decode()
+                name = plain(worker.decode())
                 return Trace("leased", f"is being fetched by {name}", {"worker": name})
     return None
 

@@ -104,9 +104,7 @@ class Worker:
     # What the scheduler calls
 
     async def start(self) -> None:
-        """Register, learn what has been seen, begin to lease. If a process of this name has died
-        just now, what it held is taken back: nobody else would, while the name is alive."""
-        await self._insist(self.frontier.leave)
+        """Register, learn what has been seen, begin to lease."""
         while await self._sweep():
             pass
         await self._insist(self._beat)

@@ -63,7 +63,11 @@ class Command(ProjectCommand):
         folder.mkdir(parents=True, exist_ok=True)
         resolved = connection.resolve(self.settings)
         run = self.settings.get("CRAWL_RUN_ID") or secrets.token_hex(8)
-        fleet = Fleet(_command(crawl, opts), folder, run, lambda: _progress(crawl, resolved))
+        shared = ["-s", f"CRAWL_RUN_ID={run}"]
+        name = self.settings.get("CRAWL_WORKER_ID")
+        fleet = Fleet(
+            [*_command(crawl, opts), *shared], folder, name, lambda: _progress(crawl, resolved)
+        )
         return fleet.sail(opts.workers)
 
 
@@ -71,12 +75,12 @@ class Fleet:
     """Worker processes, their logs, and their common end."""
 
     def __init__(
-        self, command: list[str], folder: Path, run: str, progress: Callable[[], str]
+        self, command: list[str], folder: Path, name: str | None, progress: Callable[[], str]
     ) -> None:
         self._command = command
         self._progress = progress
         self._folder = folder
-        self._run = run
+        self._name = name
         self._places: list[Place] = []
         self._is_stopping = False
 
@@ -86,7 +90,7 @@ class Fleet:
             signal.signal(name, self._pass_on)
         for number in range(1, count + 1):
             log = self._folder / f"worker-{number}.log"
-            place = Place(f"worker {number}", partial(self._start, log))
+            place = Place(f"worker {number}", partial(self._start, log, number))
             self._places.append(place)
             print(f"{place.name}: process {place.process.pid}, log in {log}", flush=True)
         self._wait()
@@ -119,11 +123,12 @@ class Fleet:
                 print(replaced, flush=True)
         return any(place.is_manned for place in self._places)
 
-    def _start(self, log: Path) -> subprocess.Popen[bytes]:
+    def _start(self, log: Path, number: int) -> subprocess.Popen[bytes]:
+        own = ["-s", f"CRAWL_WORKER_ID={self._name}-{number}"] if self._name else []
         # In a session of its own, so that Ctrl-C reaches it once: from here.
         with log.open("ab") as file:
             return subprocess.Popen(
-                [*self._command, "-s", f"CRAWL_RUN_ID={self._run}"],
+                [*self._command, *own],
                 stdout=file,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,

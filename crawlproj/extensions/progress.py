@@ -19,6 +19,7 @@ from crawlproj.errors import CrawlError
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.refusals import CrawlWiped
 from crawlproj.items import StatsItem, utc_timestamp
+from crawlproj.naming import plain
 from crawlproj.scheduler import Scheduler
 from crawlproj.wording import counted
 
@@ -86,7 +87,7 @@ class Progress:
         if scheduler is None:
             return
         now = await status.read(scheduler.observer())
-        row = self._row(scheduler.frontier.worker, now)
+        row = self._row(plain(scheduler.frontier.worker), now)
         await EngineWatch(self._crawler).process_item(row)
         logger.info(
             "%s here (%.1f/s) | crawl: %d done, %d queued, %d leased, %d dead, %s, %s",

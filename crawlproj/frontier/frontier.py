@@ -300,10 +300,10 @@ class Frontier:
             [lost for part in parts for lost in part.dead],
         )
 
-    async def leave(self) -> None:
-        """Say goodbye on every shard."""
+    async def leave(self, worker: str = "") -> None:
+        """Say goodbye on every shard, or on behalf of a worker that no longer can."""
         for shard in self.shards:
-            await shard.leave(self.worker)
+            await shard.leave(worker or self.worker)
 
     async def close(self) -> None:
         """Let go of the connections."""

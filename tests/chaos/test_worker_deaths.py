@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 
 from crawlproj.failpoints import POINTS
-from tests.chaos.harness import trial
+from tests.chaos.harness import DELAY_S, PATIENT, trial
 from tests.chaos.slow import AT_ONCE, PAGES, STEADY, SlowSite, start
 from tests.servers.fleet import PROJECT, fleet
 from tests.servers.redis import RedisServer, wait_for
@@ -87,6 +87,18 @@ def test_what_a_worker_held_is_taken_back_when_it_is_started_again_under_its_nam
         held = crawl.status()["leased"]
         crawl.start(named)
         assert crawl.conclude()["reclaimed"] == held > 0
+
+
+def test_a_second_worker_of_the_same_name_is_refused_while_the_first_works(tmp_path: Path) -> None:
+    with trial(tmp_path) as crawl:
+        named = {"CRAWL_WORKER_ID": "one", **PATIENT}
+        first = crawl.start(named, delay=10 * DELAY_S)
+        crawl.wait_for_pages(1)
+        second = crawl.start(named)
+        assert second.wait() == "could not start"
+        assert f"Another worker is called one (process {first.process.pid} on " in second.log
+        assert "Traceback" not in second.log
+        crawl.conclude()
 
 
 def test_ctrl_c_returns_what_is_held_and_a_second_one_ends_at_once_with_nothing_lost(

@@ -321,13 +321,16 @@ def test_a_json_feed_holds_pages_only_as_in_any_scrapy_project(
 
 def test_a_fleet_crawls_to_the_end_and_shows_the_summary(ships: Fleet, web: DemoServer) -> None:
     seeds = ["-a", f"seeds={web.seeds[0]}", "-a", "scope=any", "-a", "delay=0"]
-    sailed = in_output(ships, "fleet", "site", "-n", "2", *seeds)
+    named = ["-s", "CRAWL_WORKER_ID=ship"]
+    sailed = in_output(ships, "fleet", "site", "-n", "2", *seeds, *named)
     assert (sailed.returncode, sailed.stderr) == (0, "")
     assert sailed.stdout.count("worker-") == 2
     assert "Crawl site is finished" in sailed.stdout
     logs = [log.read_text() for log in (ships.output / "site").glob("worker-*.log")]
     assert sum("Crawl site is finished" in log for log in logs) == 1
     assert sum("(finished: " in log for log in logs) == 1
+    summary = json.loads((ships.output / "site" / "summary.json").read_text())
+    assert sorted(summary["workers"]) == ["ship-1", "ship-2"]
     expected = web.web.expected(web.seeds[:1])
     assert sorted(ships.urls()) == sorted(expected.pages | expected.redirects | expected.non_html)
 
