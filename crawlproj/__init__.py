@@ -32,8 +32,9 @@ The life of a URL, and who moves it
 6. `delivery.py` pushes the page's links, has its rows written to disk, and only then settles it
    (a Redis without room for links, see `pressure.py`, makes the page wait, not its host):
    `frontier/lua/settle.lua` makes it DONE, DEAD, FILTERED or DELAYED, and starts the host's pause.
-7. A worker (`naming.py`) lives by its heartbeat (`renew.lua`). When one falls silent, `reclaim.lua` queues again
-   what it held; should it come back, its late verdicts find nothing to settle.
+7. A worker (`naming.py`) lives by its heartbeat (`renew.lua`). When one falls silent,
+   `reclaim.lua` queues again what it held; should it come back, its late verdicts find nothing to
+   settle. Cut off from Redis for as long, it breaks off by itself what is under way.
 8. When nothing is queued, delayed or leased anywhere, `ending.py` ends the crawl for all.
 
 Every script counts what it moves, so at any moment

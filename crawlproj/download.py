@@ -1,32 +1,24 @@
 """How pages are downloaded: Scrapy's aiohttp handler, made safe against what it connects to.
 
-Every connection goes to an address that the policy of addresses.py has passed, and to no other:
-what was judged is what is connected to, so a name that changes its mind in between gains nothing.
+Every connection (connecting.py) goes to an address that the policy of addresses.py has passed.
 Whatever a server does ends, within the time and size limits, in a response or in an exception
 that outcomes.py has a word for.
 
-This is the one place that leans on parts of aiohttp that are not its public interface;
+This and connecting.py lean on parts of aiohttp that are not its public interface:
 `tests/crawl/test_addresses.py` and `test_bad_http.py` fail when a new version changes them.
-Knows nothing of the frontier: pace and retries are not decided here.
+Pace and retries are not decided here.
 """
 
 from __future__ import annotations
 
-import asyncio
 import functools
-import socket
 from collections.abc import AsyncIterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from contextvars import ContextVar
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import aiohttp
 import yarl
-from aiohttp.abc import AbstractResolver, ResolveResult
-from aiohttp.client_proto import ResponseHandler
-from aiohttp.http_exceptions import BadHttpMessage
 from multidict import CIMultiDict
 from scrapy.core.downloader.handlers._aiohttp import AiohttpDownloadHandler, _ClientResponse
 from scrapy.core.downloader.handlers._base_streaming import (
@@ -52,43 +44,24 @@ from scrapy.utils.ssl import _make_ssl_context
 
 from crawlproj.addresses import AddressPolicy
 from crawlproj.config import Config
+from crawlproj.connecting import SafeConnector, SystemResolver
+from crawlproj.outcomes import NoLongerOurs
 
 if TYPE_CHECKING:
-    from aiohttp.client_reqrep import ClientRequest, ConnectionKey
     from aiohttp.connector import Connection
-    from aiohttp.tracing import Trace
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
 HEADER_LINE_BYTES = 16 * 1024
 HEADERS = 256
-INFORMATIONAL = 16
-"""Responses 1xx that may come before the real one."""
-
 ACCEPTED = b", ".join(ACCEPTED_ENCODINGS)
 ENCODINGS = 2
 """Content encodings on top of each other; more serve nobody but who wants us busy."""
 
-IDLE = (64, 4096)
-"""Fewest and most connections kept for the next request."""
-
 BEGINNING = "download_beginning"
 """Key of `request.meta`: only so many bytes of the body are wanted; no more than one beyond them
 is kept, whatever DOWNLOAD_MAXSIZE says."""
-
-LOOKUPS = 32
-"""Names resolved at a time: a name server that does not answer holds up one of them."""
-
-_to_proxy: ContextVar[bool] = ContextVar("to_proxy", default=False)
-
-
-class AddressRefused(IgnoreRequest):
-    """Nothing that may be contacted is behind a name."""
-
-    def __init__(self, host: str, refused: dict[str, str]) -> None:
-        found = ", ".join(f"{address} ({reason})" for address, reason in refused.items())
-        super().__init__(f"Refused address of {host}: {found}; CRAWL_ALLOW_ADDRESSES allows more")
 
 
 class BadResponse(Exception):
@@ -117,6 +90,7 @@ class SafeDownloadHandler(AiohttpDownloadHandler):
         self._session = open_session(
             SafeConnector(
                 policy,
+                functools.partial(_is_ours, crawler),
                 local_addr=self._bind_address,
                 limit=0,
                 resolver=SystemResolver(),
@@ -167,7 +141,13 @@ class SafeDownloadHandler(AiohttpDownloadHandler):
         except TimeoutError as error:
             raise DownloadTimeoutError(f"{request.url} took longer than {timeout} s") from error
         except (aiohttp.ClientError, ValueError) as error:
+            if not _is_ours(self.crawler):
+                raise NoLongerOurs from error
             raise _named(error) from error
+
+    def cut(self) -> int:
+        """Break off what is under way; returns how many requests that were."""
+        return cast("SafeConnector", self._session.connector).cut()
 
     @staticmethod
     def _extract_headers(response: _ClientResponse) -> Headers:
@@ -229,6 +209,13 @@ def _seed_names(crawler: Crawler) -> Sequence[str]:
     return getattr(scheduler, "seed_names", ())
 
 
+def _is_ours(crawler: Crawler) -> bool:
+    """Whether what is under way, or about to be, is still this worker's for certain."""
+    scheduler = crawler.engine.scheduler if crawler.engine else None
+    worker = getattr(scheduler, "worker", None)
+    return worker is None or worker.is_sure
+
+
 def _named(error: Exception) -> Exception:
     """What Scrapy calls an error of aiohttp, where it has a name for it, and we where not."""
     text = str(error) or type(error).__name__
@@ -269,90 +256,6 @@ def _as_they_are(headers: Any) -> CIMultiDict[str]:
     return CIMultiDict() if headers is None else headers
 
 
-class SafeConnector(aiohttp.TCPConnector):
-    """Connects to no address that the policy refuses."""
-
-    def __init__(self, policy: AddressPolicy, **options: Any) -> None:
-        super().__init__(**options)
-        self._policy = policy
-        self._factory = functools.partial(_Protocol, loop=self._loop)  # type: ignore[assignment]
-        self._resolver_owner = True
-        self._most_idle = most_idle()
-
-    async def _resolve_host(
-        self, host: str, port: int, traces: Sequence[Trace] | None = None
-    ) -> list[ResolveResult]:
-        """Each address that may be contacted; what is returned is what is connected to."""
-        found = await super()._resolve_host(host, port, traces)
-        if _to_proxy.get():
-            return found
-        refused = {
-            one["host"]: reason
-            for one in found
-            if (reason := self._policy.refusal(one["host"], host))
-        }
-        if len(refused) == len({one["host"] for one in found}):
-            raise AddressRefused(host, refused)
-        return [one for one in found if one["host"] not in refused]
-
-    async def _create_proxy_connection(
-        self, req: ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
-    ) -> tuple[asyncio.BaseTransport, ResponseHandler]:
-        host = req.url.raw_host or ""
-        if aiohttp.helpers.is_ip_address(host) and (reason := self._policy.refusal(host, host)):
-            raise AddressRefused(host, {host: reason})
-        token = _to_proxy.set(True)
-        try:
-            return await super()._create_proxy_connection(req, traces, timeout)
-        finally:
-            _to_proxy.reset(token)
-
-    def _release(
-        self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False
-    ) -> None:
-        hosts, kept = len(self._conns), len(self._conns.get(key, ()))
-        should_close = should_close or not may_keep(hosts, kept, self._most_idle)
-        super()._release(key, protocol, should_close=should_close)
-
-
-def may_keep(hosts: int, kept: int, most: int) -> bool:
-    """Whether one more connection may rest beside those `kept` for its host, one of so many: each
-    has its share, so that few hosts with many connections take no more files than many."""
-    return kept < max(1, most // hosts) if kept else hosts < most
-
-
-def most_idle() -> int:
-    """A quarter of the files that may be open: a broad crawl must not run out of them, and one of
-    a thousand hosts should not connect anew for each page."""
-    try:
-        import resource
-    except ImportError:  # not on this system
-        return IDLE[0]
-    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    fewest, most = IDLE
-    return most if allowed == resource.RLIM_INFINITY else min(most, max(fewest, allowed // 4))
-
-
-class _Protocol(ResponseHandler):
-    """One connection, and what may come over it before a response."""
-
-    _informational = 0
-
-    async def read(self) -> Any:
-        message, payload = await super().read()
-        if message.code < 100 or message.code == 101:
-            raise BadHttpMessage(f"status {message.code}, which nobody asked for")
-        self._informational = self._informational + 1 if message.code < 200 else 0
-        if self._informational > INFORMATIONAL:
-            raise BadHttpMessage(f"more than {INFORMATIONAL} informational responses")
-        return message, payload
-
-    def is_connected(self) -> bool:
-        """False also for a kept connection over which a response came that nobody asked for:
-        it would be taken for the answer to the next request."""
-        return super().is_connected() and not self._buffer
-
-
 class _Request(aiohttp.ClientRequest):
     """A request with the headers that Scrapy has given it, and no others."""
 
@@ -367,40 +270,3 @@ class _Response(_ClientResponse):
         if connection.transport is None:
             raise aiohttp.ServerDisconnectedError
         return await super().start(connection)
-
-
-class SystemResolver(AbstractResolver):
-    """Asks the system, in threads of its own: the event loop's are few, and others need them."""
-
-    def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(LOOKUPS, thread_name_prefix="resolve")
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
-    ) -> list[ResolveResult]:
-        look_up = functools.partial(
-            socket.getaddrinfo,
-            host,
-            port,
-            family=family,
-            type=socket.SOCK_STREAM,
-            flags=socket.AI_ADDRCONFIG,
-        )
-        try:
-            found = await asyncio.get_running_loop().run_in_executor(self._threads, look_up)
-        except UnicodeError as error:
-            raise OSError(None, f"{host[:100]!r} is no host name: {error}") from error
-        return [
-            ResolveResult(
-                hostname=host,
-                host=str(address[0]),
-                port=port,
-                family=one_family,
-                proto=proto,
-                flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
-            )
-            for one_family, _, proto, _, address in found
-        ]
-
-    async def close(self) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)

@@ -97,6 +97,11 @@ class EngineWatch:
         if slot is not None and slot.closing is None:
             _schedule_coro(self._engine.close_spider_async(reason=reason))
 
+    def cut(self) -> int:
+        """Break off every download that is under way; returns how many there were."""
+        handlers = self._engine.downloader.handlers._handlers.values()
+        return sum(handler.cut() for handler in handlers if hasattr(handler, "cut"))
+
     @property
     def closing(self) -> bool:
         """True once the engine takes no more requests."""

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from crawlproj.download import SystemResolver
+from crawlproj.connecting import SystemResolver
 from crawlproj.outcomes import Held
 
 MOST_AT_ONCE = 256

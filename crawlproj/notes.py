@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from scrapy import Request, signals
 
 from crawlproj import failpoints
-from crawlproj.outcomes import Held
+from crawlproj.outcomes import Held, NoLongerOurs
 from crawlproj.records import LEASE
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Notes:
 
     def _failed(self, request: Request, error: Exception) -> None:
         if held := self.of(request):
-            held.error = error
+            held.error, held.put_off = error, isinstance(error, NoLongerOurs)
 
     def _delivered(self, response: Response) -> None:
         if held := self.of(response.request):

@@ -39,6 +39,13 @@ _PERMANENT = frozenset({"DownloadCancelledError", "UnsupportedURLSchemeError"}) 
 }
 
 
+class NoLongerOurs(IgnoreRequest):
+    """A request that was not made, or broken off, because others may have taken it over."""
+
+    def __init__(self) -> None:
+        super().__init__("Redis has been away for too long: others may have taken this over")
+
+
 @dataclass(slots=True)
 class Held:
     """A lease in the engine's hands, and the notes taken on it."""

@@ -43,6 +43,7 @@ from crawlproj.reports import Reports
 from crawlproj.rules import Rules
 from crawlproj.sitemap_reading import SITEMAP, SitemapReader
 from crawlproj.urls import Url, UrlError, normalise, param_pattern
+from crawlproj.wording import counted
 from crawlproj.worker import Hooks, Worker
 
 if TYPE_CHECKING:
@@ -351,6 +352,7 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
             about=self._about,
             prepare=self._prepare,
             on_holds=self.holds.hear,
+            on_unsure=self._break_off,
             scope_names=self._scope_names,
         )
 
@@ -390,6 +392,14 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
                 self._watch.close("stopped")
         elif state in ("finished", "stopped"):
             self._watch.close(state)
+
+    def _break_off(self) -> None:
+        if broken_off := self._watch.cut():
+            logger.warning(
+                "%s broken off: Redis has been away for FRONTIER_LEASE_TIMEOUT, and others may "
+                "have taken over what this worker held",
+                counted(broken_off, "request"),
+            )
 
     def _give_up(self, error: Exception) -> None:
         is_known = isinstance(error, CrawlError)

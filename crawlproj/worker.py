@@ -40,6 +40,9 @@ STATE_EVERY_S = 1.0
 BEGINS = ("running", "limit")
 """States in which what is in hand is begun."""
 
+_clock = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+"""Seconds; it goes on, where there is such a clock, while the machine is asleep."""
+
 COALESCE_S = 0.03
 """How long ended requests, and hosts that fall due, are collected to be exchanged together; less
 where hosts rest so briefly that they would notice."""
@@ -59,6 +62,7 @@ class Hooks:
     scope_names: Callable[[Push], set[str]]
     prepare: Callable[[list[Lease]], Awaitable[None]]
     on_holds: Callable[[dict[str, int]], None]
+    on_unsure: Callable[[], None]
 
 
 class Worker:
@@ -90,7 +94,7 @@ class Worker:
             frontier, hooks, self._insist, backlog=backlog, watermark=watermark
         )
         self._known: set[tuple[int, int]] = set()
-        self._renewed_at = time.monotonic()
+        self._renewed_at = _clock()
         self._told_at = time.monotonic()
         self._has_surplus = False
         # A host then rests about 3 % longer than it must, and Redis is asked far less often.
@@ -109,7 +113,7 @@ class Worker:
             pass
         await self._insist(self._beat)
         await self._insist(self.frontier.warm)
-        loops = (self._lease_loop, self._flush_loop, self._beat_loop)
+        loops = (self._lease_loop, self._flush_loop, self._beat_loop, self._deadline_loop)
         self._tasks = [asyncio.create_task(self._guarded(loop)) for loop in loops]
 
     def take(self) -> Lease | None:
@@ -127,7 +131,11 @@ class Worker:
     @property
     def is_sure(self) -> bool:
         """False once others may count this worker as dead: it must not fetch any more."""
-        return time.monotonic() - self._renewed_at < self.lease_timeout_s
+        return self._sure_for_s > 0
+
+    @property
+    def _sure_for_s(self) -> float:
+        return self._renewed_at + self.lease_timeout_s - _clock()
 
     def seen(self, host: str, key: str) -> bool:
         """True if the key is known to have been taken in; counted as a duplicate. Never, where
@@ -285,6 +293,15 @@ class Worker:
             while await self._sweep():
                 self._lease_wake.set()
 
+    async def _deadline_loop(self) -> None:
+        """Ends what is under way when others may begin with it."""
+        while True:
+            while (left_s := self._sure_for_s) > 0:
+                await asyncio.sleep(left_s)
+            self.hooks.on_unsure()
+            while not self.is_sure:
+                await asyncio.sleep(POLL_S)
+
     async def _guarded(self, loop: Callable[[], Awaitable[None]]) -> None:
         try:
             await loop()
@@ -351,7 +368,7 @@ class Worker:
         """One at a time: who was declared dead is sure of nothing until it has been told what is
         still its own, and a second heartbeat would not tell it that it had been dead."""
         async with self._beating:
-            asked_at = time.monotonic()
+            asked_at = _clock()
             known, timeout_ms = len(self._known), int(self.lease_timeout_s * 1000)
             renewed = await self.frontier.renew(timeout_ms, self.hooks.about())
             # What a lease call brings is counted before its reply is here: once is no surplus.

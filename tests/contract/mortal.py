@@ -69,4 +69,5 @@ def hooks() -> Hooks:
         scope_names=lambda _: set(),
         prepare=nothing,
         on_holds=lambda _: None,
+        on_unsure=lambda: None,
     )
