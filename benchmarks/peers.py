@@ -13,6 +13,7 @@ crawlee for Node where npm is there.
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 import sys
 import tempfile
@@ -27,7 +28,7 @@ from typing import Protocol
 
 import redis
 
-from benchmarks import environments, rounds
+from benchmarks import environments, rounds, stats
 from benchmarks.common import PROJECT, Row, cores, empty, pin, redis_calls, redis_cpu_s
 from benchmarks.meter import Metered
 from benchmarks.static import StaticServer
@@ -178,6 +179,7 @@ class Arena:
                     raise SystemExit(f"{name} failed:\n{crawler.tail()}")
             after = redis_cpu_s(client), redis_calls(client)
             rows, row_bytes = _count_rows(task.folder)
+            waited_s = _waited_s(task.folder)
         cost = _cost(crawler, log, after[0] - before[0], after[1] - before[1])
         if cost["pages"] < NEARLY_ALL * web.pages:
             raise SystemExit(f"{name} fetched {cost['pages']} of {web.pages} pages of {web.name}")
@@ -185,6 +187,7 @@ class Arena:
             "web": web.name,
             "crawler": name,
             **cost,
+            "waited_for_redis_s": waited_s,
             "max_rss_mb": ended.max_rss_mb,
             "rows": rows,
             "bytes_per_row": row_bytes / max(1, rows),
@@ -206,6 +209,12 @@ def _cost(crawler: Metered, log: Sequence[Logged], redis_s: float, calls: int) -
         "pages": pages,
         "repeated": len(fetched) - pages,
     }
+
+
+def _waited_s(folder: Path) -> float | None:
+    """How long ours had nothing in hand though hosts were due, by its own account."""
+    kept = folder / stats.FILE
+    return float(json.loads(kept.read_text())["frontier/waited_s"]) if kept.exists() else None
 
 
 def _count_rows(folder: Path) -> tuple[int, int]:

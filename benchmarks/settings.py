@@ -3,4 +3,5 @@
 from settings.fast import *  # noqa: F403
 from settings.fast import FEEDS
 
+STATS_CLASS = "benchmarks.stats.KeptStats"
 FEEDS = {uri: feed for uri, feed in FEEDS.items() if feed["format"] == "csv"}
