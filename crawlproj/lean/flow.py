@@ -48,6 +48,8 @@ class Flow:
             engine.signals.send_catch_log(signals.scheduler_empty)
             return False
         slot.add_request(request)
+        # Now, not when the task begins: the engine asks for more until this shows.
+        engine.downloader.active.add(request)
         task = asyncio.get_running_loop().create_task(self._process(request))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -61,6 +63,7 @@ class Flow:
         except Exception:
             self._complain("Error while handling downloader output")
         finally:
+            self._engine.downloader.active.discard(request)
             slot.remove_request(request)
             slot.nextcall.schedule()
 

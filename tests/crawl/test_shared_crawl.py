@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from crawlproj.demo import DemoServer, WebSpec
-from crawlproj.demo.log import fetch_counts, smallest_gap_s
+from crawlproj.demo.log import fetch_counts, most_concurrent, smallest_gap_s
 from tests.servers.fleet import Fleet, fleet
 from tests.servers.redis import RedisServer, wait_for
 
@@ -217,3 +217,18 @@ def test_workers_wait_while_redis_is_away(tmp_path: Path) -> None:
         assert "Redis answers again" in workers[0].log
         assert set(ships.urls()) == expected.pages | expected.redirects | expected.non_html
         assert_settled(ships)
+
+
+@pytest.mark.parametrize(
+    "downloader",
+    ["crawlproj.lean.downloader.Downloader", "scrapy.core.downloader.Downloader"],
+)
+def test_a_worker_has_no_more_requests_under_way_than_it_may(ships: Fleet, downloader: str) -> None:
+    """However many URLs it has in hand."""
+    spec = WebSpec(hosts=20, pages=100, latency_s=0.05).smooth()
+    with DemoServer(spec) as server:
+        settings = {"CONCURRENT_REQUESTS": 3, "DOWNLOADER": downloader, "POLITENESS_PER_HOST": 4}
+        worker = ships.start(settings, seeds=",".join(server.seeds), delay=0, pages=60)
+        assert worker.wait() == "finished"
+        log = [request._replace(host="all of them") for request in server.requests()]
+    assert most_concurrent(log) == {"all of them": 3}
