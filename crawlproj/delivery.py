@@ -1,8 +1,8 @@
-"""What a worker hands in, in this order: the links that it found, the rows, the ended pages.
+"""What a worker hands in: the links that it found and the rows, side by side, then ended pages.
 
 When Redis has no room for links, they and the pages that led to them wait here, while pages
-without new links are settled all the same: that is what makes room. A page that waits keeps its
-lease and lets its host go.
+without new links are settled all the same: that is what makes room. A page that waits, for that
+or for a slow disk, keeps its lease and lets its host go.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
@@ -48,6 +49,9 @@ PATIENCE_S = 2.0
 """How long links wait for pages to make room before some of them are pushed above the watermark:
 a worker that can settle nothing has nothing to wait for."""
 
+DISK_S = 0.25
+"""How long hosts wait for a disk, at most: their pages may have to wait longer."""
+
 
 class Insist(Protocol):
     """Does an operation, however long Redis is away."""
@@ -72,6 +76,8 @@ class Delivery:
         self._parts: list[deque[Part]] = []
         self._batch_size = 0
         self._moved_at = time.monotonic()
+        # One of its own: in the threads of the event loop, rows would wait behind slow names.
+        self._disk = ThreadPoolExecutor(1, "rows")
 
     def add(self, item: Push, *, once: bool) -> bool:
         """Collect a URL; False if it waits already."""
@@ -97,8 +103,14 @@ class Delivery:
         `is_last` says that nothing more is under way: known links are counted along with the next
         new ones as long as there will be some.
         """
-        await self._push_waiting(is_last, in_any_case)
-        settled = await self._settle_ended()
+        judged = await self._judge_ended()
+        # Beside the pushing, which takes about as long: a host waits for neither the longer.
+        writing = asyncio.create_task(self._write_rows(judged))
+        try:
+            await self._push_waiting(is_last, in_any_case)
+            settled = await self._settle_ended(judged, writing)
+        finally:
+            writing.cancel()
         self.pressure.tell(len(self.outbox), self._must_go_on())
         return settled
 
@@ -206,36 +218,72 @@ class Delivery:
 
     # Pages
 
-    async def _settle_ended(self) -> list[tuple[int, Settlement]]:
-        settled = [await self._verdict(one) for one in self.outbox.take_settled()]
-        if settled:
-            await self._write_rows()
+    async def _judge_ended(self) -> int:
+        """Say what becomes of each, which may add rows; returns how many there are."""
+        for one in self.outbox.ended:
+            await self._judge(one)
+        return len(self.outbox.ended)
+
+    async def _judge(self, ended: Ended) -> None:
+        if ended.verdict is None:
+            ended.verdict = await self._hooks.verdict(ended.what)
+            ended.judged_at_s = time.monotonic()
+
+    async def _settle_ended(
+        self, judged: int, writing: asyncio.Task[None]
+    ) -> list[tuple[int, Settlement]]:
+        """Settle those of the judged whose links have gone, once their rows are written."""
+        ready = self.outbox.take_settled(judged)
+        settled = []
+        if ready:
+            await self._wait_for_disk(writing, ready)
             failpoints.reached("written")
             failpoints.reached("settle")
+            settled = _verdicts(ready)
             await self._insist(partial(self._frontier.settle, settled))
             self._moved_at = time.monotonic()
         if self.pressure.is_tight:
-            await self._keep([one for one in self.outbox.ended if one.verdict is None])
+            await self._keep(self.outbox.ended)
         return settled
 
-    async def _verdict(self, ended: Ended) -> tuple[int, Settlement]:
-        return ended.verdict or await self._hooks.verdict(ended.what)
+    async def _wait_for_disk(self, writing: asyncio.Task[None], pages: list[Ended]) -> None:
+        await asyncio.wait([writing], timeout=DISK_S)
+        if not writing.done():
+            await self._keep(pages)
+        await writing
 
     async def _keep(self, waiting: list[Ended]) -> None:
-        """Let the hosts of pages go on whose links have no room yet."""
-        if not waiting:
-            return
-        for one in waiting:
-            one.verdict = await self._hooks.verdict(one.what)
-        kept = [
-            (n, replace(s, verdict="keep")) for n, s in filter(None, (w.verdict for w in waiting))
-        ]
-        await self._insist(partial(self._frontier.settle, kept))
+        """Let the hosts of pages go on that cannot be settled yet."""
+        new = [one for one in waiting if not one.is_kept]
+        for one in new:
+            await self._judge(one)
+            one.is_kept = True
+        if new:
+            kept = [(shard, replace(one, verdict="keep")) for shard, one in _verdicts(new)]
+            await self._insist(partial(self._frontier.settle, kept))
 
-    async def _write_rows(self) -> None:
-        while True:
+    async def _write_rows(self, judged: int) -> None:
+        """Have the rows of so many judged pages on disk. Pages that end meanwhile share the next
+        writing: the slower a disk is, the less often it is asked."""
+        loop = asyncio.get_running_loop()
+        is_written = not judged
+        while not is_written:
             try:
-                return self._hooks.flush_rows()
+                await loop.run_in_executor(self._disk, self._hooks.flush_rows)
+                is_written = True
             except OSError as error:
                 logger.error("Rows cannot be written (%s); waiting, nothing is settled", error)
                 await asyncio.sleep(2)
+
+
+def _verdicts(pages: list[Ended]) -> list[tuple[int, Settlement]]:
+    """As of now: the rest of a host is counted from the end of its request."""
+    now_s = time.monotonic()
+    verdicts = []
+    for one in pages:
+        assert one.verdict is not None
+        shard, settlement = one.verdict
+        waited_ms = int((now_s - one.judged_at_s) * 1000)
+        ago_ms = settlement.ended_ago_ms + waited_ms
+        verdicts.append((shard, replace(settlement, ended_ago_ms=ago_ms)))
+    return verdicts

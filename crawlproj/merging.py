@@ -10,8 +10,9 @@ died is fetched again, so that its row is in two parts. The merged files have ne
 - A failure is left out when the URL was fetched well (status below 400) at that time or later.
 
 Memory does not grow with the crawl: rows are dealt out by a hash of their key to buckets on disk,
-each small enough to be sorted in memory, and the sorted buckets are merged. That takes as much
-room again beside the result, in a hidden folder that is removed at the end and by the next run.
+again and again until each is small enough to be sorted in memory, and the sorted buckets are
+merged. That takes as much room again beside the result, in a hidden folder that is removed at the
+end and by the next run.
 A result appears under its name only when it is whole, and no part is ever changed, so merging can
 be stopped and repeated at any time, also while the crawl runs. This module knows files, not Redis.
 """
@@ -26,9 +27,10 @@ import os
 import re
 import shutil
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -41,9 +43,12 @@ from crawlproj.items import FAILURE_COLUMNS, PAGE_COLUMNS, STATS_COLUMNS
 from crawlproj.wording import counted, plural
 
 BUCKET_BYTES = 16 << 20
+# Chance, and the key beside each row, make some larger than was meant.
+MOST_BUCKET_BYTES = 4 * BUCKET_BYTES
 # Each is an open file while they are merged: more than this and common limits are in the way.
 MOST_BUCKETS = 200
 READ_BYTES = 64 << 10
+LARGEST_HASH = 2**32
 
 # A row may go over several lines, within quotes. One that goes on for longer is torn.
 MOST_LINES_A_ROW = 200
@@ -143,11 +148,10 @@ def merge(folder: Path, out: Path) -> MergeReport:
     parts = {kind: sorted(folder.glob(f"{kind.name}-*{kind.suffix}")) for kind in KINDS}
     if not any(parts.values()):
         raise MergeError(f"Nothing to merge in {folder}: run the crawl first, or check its name.")
-    sizes = [sum(part.stat().st_size for part in parts[kind]) for kind in KINDS]
-    count = min(MOST_BUCKETS, 1 + max(sizes) // BUCKET_BYTES)
+    largest = max(sum(part.stat().st_size for part in parts[kind]) for kind in KINDS)
     out.mkdir(parents=True, exist_ok=True)
     with _workshop(out) as workshop:
-        buckets = Buckets(workshop, count)
+        buckets = Buckets(workshop, largest)
         reports = [_merge_kind(kind, parts[kind], buckets, out) for kind in KINDS]
     return MergeReport(str(out), reports)
 
@@ -174,10 +178,8 @@ def _merge_kind(kind: Kind, parts: list[Path], buckets: Buckets, out: Path) -> K
     read = _csv_rows if kind.suffix == ".csv" else _json_rows
     buckets.deal(kind, chain.from_iterable(read(kind, part, report) for part in parts))
     for number in range(buckets.count):
-        latest = _latest(buckets.dealt(kind, number), report)
-        if kind is FAILURES:
-            _leave_out_recovered(latest, buckets, number, report)
-        buckets.sort(kind, number, latest.values())
+        pages = partial(buckets.sorted_pages, number) if kind is FAILURES else tuple
+        _sort(kind, buckets, number, report, pages)
     unfinished = buckets.folder / kind.file
     with unfinished.open("w", encoding="utf-8", newline="") as result:
         result.write(kind.header)
@@ -186,6 +188,27 @@ def _merge_kind(kind: Kind, parts: list[Path], buckets: Buckets, out: Path) -> K
             report.rows += 1
     unfinished.replace(out / kind.file)
     return report
+
+
+def _sort(
+    kind: Kind,
+    buckets: Buckets,
+    number: int,
+    report: KindReport,
+    pages: Callable[[], Iterable[Row]],
+) -> None:
+    """Sort a bucket in memory, or the smaller ones that it is dealt out to again. Failures are
+    compared with these pages."""
+    smaller = buckets.dealt_again(kind, number)
+    if smaller:
+        for each in range(smaller.count):
+            _sort(kind, smaller, each, report, pages)
+        buckets.put_sorted(kind, number, smaller.merged(kind))
+        smaller.remove()
+    else:
+        latest = _latest(buckets.dealt(kind, number), report)
+        _leave_out_recovered(latest, pages(), report)
+        buckets.put_sorted(kind, number, sorted(latest.values()))
 
 
 def _latest(rows: Iterable[Row], report: KindReport) -> dict[str, Row]:
@@ -199,22 +222,26 @@ def _latest(rows: Iterable[Row], report: KindReport) -> dict[str, Row]:
 
 
 def _leave_out_recovered(
-    failures: dict[str, Row], buckets: Buckets, number: int, report: KindReport
+    failures: dict[str, Row], pages: Iterable[Row], report: KindReport
 ) -> None:
-    for pages in (PAGES_CSV, PAGES_JSONL):
-        for page in buckets.sorted(pages, number):
-            failure = failures.get(page.key)
-            if failure and page.fetched_well and failure.time <= page.time:
-                del failures[page.key]
-                report.recovered += 1
+    for page in pages:
+        failure = failures.get(page.key)
+        if failure and page.fetched_well and failure.time <= page.time:
+            del failures[page.key]
+            report.recovered += 1
 
 
 class Buckets:
-    """Rows on disk, dealt out by the hash of their keys: rows of one URL meet in one bucket."""
+    """Rows on disk, dealt out by the hash of their keys: rows of one URL meet in one bucket.
 
-    def __init__(self, folder: Path, count: int) -> None:
+    `divisor` is what the hash is divided by first, so that smaller buckets are dealt to by digits
+    of it that have not been used.
+    """
+
+    def __init__(self, folder: Path, size: int, divisor: int = 1) -> None:
         self.folder = folder
-        self.count = count
+        self.count = min(MOST_BUCKETS, 1 + size // BUCKET_BYTES)
+        self._divisor = divisor
 
     def deal(self, kind: Kind, rows: Iterable[Row]) -> None:
         with ExitStack() as files:
@@ -223,22 +250,42 @@ class Buckets:
                 for number in range(self.count)
             ]
             for row in rows:
-                number = crc32(row.key.encode("utf-8", "surrogatepass")) % self.count
-                buckets[number].write(_packed(row))
+                digits = crc32(row.key.encode("utf-8", "surrogatepass")) // self._divisor
+                buckets[digits % self.count].write(_packed(row))
+
+    def dealt_again(self, kind: Kind, number: int) -> Buckets | None:
+        """Smaller buckets with the rows of one that is too large; None if it is not, or if no
+        digits are left: then they are of few URLs, of each of which one row is kept."""
+        size = self._path(kind, number, "dealt").stat().st_size
+        divisor = self._divisor * self.count
+        if size <= MOST_BUCKET_BYTES or divisor >= LARGEST_HASH:
+            return None
+        folder = self.folder / f"{kind.file}.{number}"
+        folder.mkdir()
+        smaller = Buckets(folder, size, divisor)
+        smaller.deal(kind, self.dealt(kind, number))
+        return smaller
+
+    def remove(self) -> None:
+        shutil.rmtree(self.folder)
 
     def dealt(self, kind: Kind, number: int) -> Iterator[Row]:
         return self._read(self._path(kind, number, "dealt"))
 
-    def sort(self, kind: Kind, number: int, rows: Iterable[Row]) -> None:
+    def put_sorted(self, kind: Kind, number: int, rows: Iterable[Row]) -> None:
         with self._path(kind, number, "sorted").open("wb") as bucket:
-            bucket.writelines(map(_packed, sorted(rows)))
+            bucket.writelines(map(_packed, rows))
         self._path(kind, number, "dealt").unlink()
 
-    def sorted(self, kind: Kind, number: int) -> Iterator[Row]:
-        return self._read(self._path(kind, number, "sorted"))
+    def sorted_pages(self, number: int) -> Iterator[Row]:
+        kinds = (PAGES_CSV, PAGES_JSONL)
+        return chain.from_iterable(self._sorted(kind, number) for kind in kinds)
 
     def merged(self, kind: Kind) -> Iterator[Row]:
-        return heapq.merge(*(self.sorted(kind, number) for number in range(self.count)))
+        return heapq.merge(*(self._sorted(kind, number) for number in range(self.count)))
+
+    def _sorted(self, kind: Kind, number: int) -> Iterator[Row]:
+        return self._read(self._path(kind, number, "sorted"))
 
     def _path(self, kind: Kind, number: int, stage: str) -> Path:
         return self.folder / f"{kind.file}.{number}.{stage}"

@@ -25,6 +25,8 @@ class Ended:
     what: Any
     needs: int
     verdict: tuple[int, Settlement] | None = None
+    judged_at_s: float = 0.0
+    is_kept: bool = False
 
 
 class Outbox:
@@ -89,11 +91,12 @@ class Outbox:
         if not self._links:
             self._farthest.clear()
 
-    def take_settled(self) -> list[Ended]:
-        """The ended pages whose links have gone; they are no longer here then."""
-        ready = [one for one in self.ended if one.needs <= self._gone]
-        self.ended = [one for one in self.ended if one.needs > self._gone]
-        return ready
+    def take_settled(self, among: int) -> list[Ended]:
+        """The pages, among so many that ended first, whose links have gone; they are no longer
+        here then."""
+        first, rest = self.ended[:among], self.ended[among:]
+        self.ended = [one for one in first if one.needs > self._gone] + rest
+        return [one for one in first if one.needs <= self._gone]
 
     def _meet(self, position: int) -> None:
         while self._farthest and self._farthest[-1][1] <= position:

@@ -58,7 +58,8 @@ class Reports:
             await self._watch.process_item(item)
 
     def flush_rows(self) -> None:
-        """Hand every row exported so far to the operating system, or raise OSError."""
+        """Have every row exported so far on disk, or raise OSError; in any thread. Rows of
+        Scrapy's own exporter are handed to the operating system, which is all that it can."""
         for extension in self._crawler.extensions.middlewares:
             if isinstance(extension, FlushingFeedExporter):
                 extension.flush()

@@ -1,9 +1,10 @@
 """Scrapy's feed exports, made safe to settle by: rows are on disk, whole, when `flush()` returns.
 
-The scheduler calls `flush()` before it settles the URLs whose rows these are. Rows wait in memory
-until then, so a row is never half written by a buffer that happened to be full, and a disk that is
-full costs nothing: `flush()` raises, nothing is settled, the rows stay where they are and are
-written by the next call that can.
+The scheduler has `flush()` called, in a thread, before it settles the URLs whose rows these are.
+Rows wait in memory until then, so a row is never half written by a buffer that happened to be
+full, and a disk that is full costs nothing: `flush()` raises, nothing is settled, the rows stay
+where they are and are written by the next call that can. On disk means synced: what Redis calls
+done has its row after a power cut too.
 
 Feeds work as everywhere in Scrapy (`-o`, `-O`, `FEEDS`), with three additions:
 
@@ -11,28 +12,28 @@ Feeds work as everywhere in Scrapy (`-o`, `-O`, `FEEDS`), with three additions:
   our failures and stats: `scrapy crawl site -O pages.json` holds pages. The files in `output/` are
   written beside it, since Scrapy adds `-o` and `-O` to the FEEDS of the settings.
 - A feed with `%(batch_id)d` in its URI starts a new file when one is too large or too old
-  (CRAWL_FEED_ROTATE_MB, CRAWL_FEED_ROTATE_MINUTES; 0 is never), and never adds to a file of an
-  earlier run.
+  (CRAWL_FEED_ROTATE_MB, CRAWL_FEED_ROTATE_MINUTES), and never adds to a file of an earlier run.
 - `%(worker)s` and `%(crawl)s` in a URI, unless FEED_URI_PARAMS names a function of your own.
 
-Only local files are on disk after a flush. Compressed feeds and those sent elsewhere (S3, FTP) are
-complete when they close, as in Scrapy. Nothing here knows of the frontier.
+Only local files are on disk after a flush, plain or by gzip, which can be unpacked as far as it
+goes. Those compressed otherwise or sent elsewhere (S3, FTP) are complete when they close, as in
+Scrapy.
 """
 
 from __future__ import annotations
 
-import io
 import logging
-import os
 import re
-import socket
+import threading
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from scrapy.extensions import feedexport
+from scrapy.extensions.postprocessing import GzipPlugin, PostProcessingManager
+from twisted.internet.threads import deferToThread
 
+from crawlproj.config import Config
 from crawlproj.errors import ConfigError
 from crawlproj.items import (
     FAILURE_COLUMNS,
@@ -42,21 +43,17 @@ from crawlproj.items import (
     PageItem,
     StatsItem,
 )
+from crawlproj.joining import name_worker
+from crawlproj.rowfile import RowFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import asyncio
 
     from scrapy import Spider
     from scrapy.crawler import Crawler
+    from twisted.internet.defer import Deferred
 
 logger = logging.getLogger(__name__)
-
-OUTPUT = "output"
-ROTATE_MB = 256
-ROTATE_MINUTES = 60
-
-# Rows are written by then even if nobody calls flush(), so that memory stays bounded.
-WRITE_BEHIND_BYTES = 1 << 20
 
 BATCH_ID = re.compile(r"%\(batch_id\)")
 NOT_IN_A_FILE_NAME = re.compile(r"[^\w.-]+")
@@ -64,13 +61,12 @@ NOT_IN_A_FILE_NAME = re.compile(r"[^\w.-]+")
 
 def uri_params(params: dict[str, Any], spider: Spider) -> dict[str, Any]:
     """The default of FEED_URI_PARAMS: the names that a feed's URI may use beside Scrapy's own."""
-    settings = spider.crawler.settings
-    worker = settings.get("CRAWL_WORKER_ID") or f"{socket.gethostname()}-{os.getpid()}"
+    config = Config.from_settings(spider.crawler.settings)
     return {
         **params,
-        "output": settings.get("CRAWL_OUTPUT") or OUTPUT,
+        "output": config.output,
         "crawl": spider.name,
-        "worker": NOT_IN_A_FILE_NAME.sub("_", worker),
+        "worker": NOT_IN_A_FILE_NAME.sub("_", config.worker_id),
     }
 
 
@@ -96,50 +92,6 @@ def default_feeds() -> dict[str, dict[str, Any]]:
     }
 
 
-class RowFile(io.BufferedIOBase):
-    """A file that takes rows into memory and writes them when told to.
-
-    The file itself is opened by the first writing, so that whatever is wrong with the place is
-    raised there too, with every row still in hand.
-    """
-
-    def __init__(self, open_file: Callable[[], IO[bytes]]) -> None:
-        self._open_file = open_file
-        self._file: IO[bytes] | None = None
-        self._pending = bytearray()
-        self._closing = False
-        self.opened_at_s = time.monotonic()
-        self.size = 0
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        self._pending += data
-        if len(self._pending) >= WRITE_BEHIND_BYTES:
-            with suppress(OSError):  # write_pending() raises it to a caller who can wait
-                self.write_pending()
-        return len(data)
-
-    def write_pending(self) -> None:
-        """Hand all to the operating system, or raise OSError and keep what it did not take."""
-        if self._file is None:
-            self._file = self._open_file()
-        while self._pending:
-            taken = os.write(self._file.fileno(), self._pending)
-            del self._pending[:taken]
-            self.size += taken
-        if self._closing:
-            self._file.close()
-            super().close()
-
-    def close(self) -> None:
-        """Write and close. After an OSError the file stays open: the next writing closes it."""
-        if not self.closed:
-            self._closing = True
-            self.write_pending()
-
-
 class FileFeedStorage(feedexport.FileFeedStorage):
     """Scrapy's local file, as a RowFile. It keeps its name: Scrapy counts by it in the stats."""
 
@@ -148,9 +100,17 @@ class FileFeedStorage(feedexport.FileFeedStorage):
         self._opened = opened
 
     def open(self, spider: Spider) -> IO[bytes]:
-        file = RowFile(lambda: super(FileFeedStorage, self).open(spider))
-        self._opened.append(file)
+        file = RowFile(lambda: self._open_file(spider))
+        self._opened[:] = [*(one for one in self._opened if not one.closed), file]
         return cast("IO[bytes]", file)
+
+    def _open_file(self, spider: Spider) -> IO[bytes]:
+        # Scrapy looks and then makes it, while others may be about to.
+        Path(self.path).parent.mkdir(parents=True, exist_ok=True)
+        return super().open(spider)
+
+    def store(self, file: IO[bytes]) -> Deferred[None]:
+        return deferToThread(file.close)
 
 
 class ForPeople(feedexport.ItemFilter):
@@ -163,11 +123,12 @@ class ForPeople(feedexport.ItemFilter):
 class FlushingFeedExporter(feedexport.FeedExporter):
     def __init__(self, crawler: Crawler) -> None:
         self._files: list[RowFile] = []
+        self._exporting = threading.Lock()
         super().__init__(crawler)
-        megabytes = self.settings.getfloat("CRAWL_FEED_ROTATE_MB", ROTATE_MB)
-        minutes = self.settings.getfloat("CRAWL_FEED_ROTATE_MINUTES", ROTATE_MINUTES)
-        self._rotate_bytes = megabytes * 1024 * 1024 or float("inf")
-        self._rotate_s = minutes * 60 or float("inf")
+        name_worker(crawler.settings)
+        config = Config.from_settings(crawler.settings)
+        self._rotate_bytes = config.feed_rotate_mb * 1024 * 1024
+        self._rotate_s = config.feed_rotate_minutes * 60
         self._check_uris()
 
     def _check_uris(self) -> None:
@@ -185,32 +146,42 @@ class FlushingFeedExporter(feedexport.FeedExporter):
 
     def item_scraped(self, item: Any, spider: Spider) -> None:
         """Export to each feed by itself: one that cannot take an item keeps it from no other."""
-        slots: list[feedexport.FeedSlot] = []
-        for slot in self.slots:
-            self.slots = [slot]
-            try:
-                super().item_scraped(item, spider)
-            except Exception:
-                logger.exception("No row in %s for %s", slot.uri, item)
-                self.crawler.stats.inc_value("crawl/feeds/rows_refused")
-            slots += self.slots
-        self.slots = slots
+        with self._exporting:
+            slots: list[feedexport.FeedSlot] = []
+            for slot in self.slots:
+                self.slots = [slot]
+                try:
+                    if self._is_full(slot):
+                        self.slots = [self._rotate(slot)]
+                    super().item_scraped(item, spider)
+                except Exception:
+                    logger.exception("No row in %s for %s", slot.uri, item)
+                    self.crawler.stats.inc_value("crawl/feeds/rows_refused")
+                slots += self.slots
+            self.slots = slots
 
     def flush(self) -> None:
-        """Every row exported so far is with the operating system, or OSError is raised."""
-        for file in self._files:
-            file.write_pending()
-        self._files[:] = [file for file in self._files if not file.closed]
-        for slot in self.slots:
-            if slot.file is not None:
-                slot.file.flush()
-        self.slots = [self._rotate(slot) if self._is_full(slot) else slot for slot in self.slots]
+        """Have every row exported so far on disk, or raise OSError. For any thread: it waits."""
+        with self._exporting:
+            for slot in self.slots:
+                _press_out(slot)
+            files = list(self._files)
+        for file in files:
+            file.save()
 
     def _is_full(self, slot: feedexport.FeedSlot) -> bool:
-        if not isinstance(slot.file, RowFile) or not BATCH_ID.search(slot.uri_template):
+        file = _row_file(slot)
+        if file is None:
             return False
-        age_s = time.monotonic() - slot.file.opened_at_s
-        return slot.file.size >= self._rotate_bytes or age_s >= self._rotate_s
+        age_s = time.monotonic() - file.opened_at_s
+        is_full = file.size >= self._rotate_bytes or age_s >= self._rotate_s
+        return is_full and bool(BATCH_ID.search(slot.uri_template))
+
+    def _schedule_slot_close(
+        self, slot: feedexport.FeedSlot, spider: Spider
+    ) -> asyncio.Task[None] | Deferred[None]:
+        _press_out(slot)  # it is closed later on, and no flush knows of it till then
+        return super()._schedule_slot_close(slot, spider)
 
     def _rotate(self, slot: feedexport.FeedSlot) -> feedexport.FeedSlot:
         self._schedule_slot_close(slot, slot.spider)
@@ -265,3 +236,22 @@ class FlushingFeedExporter(feedexport.FeedExporter):
         if feed_options.get("item_classes") or feed_options.get("item_filter"):
             return super()._load_filter(feed_options)
         return ForPeople(feed_options)
+
+
+def _row_file(slot: feedexport.FeedSlot) -> RowFile | None:
+    """The local file that a feed's rows come to, if they do."""
+    file: Any = slot.file
+    if isinstance(file, PostProcessingManager):
+        file = file.file
+    return file if isinstance(file, RowFile) else None
+
+
+def _press_out(slot: feedexport.FeedSlot) -> None:
+    """Have what is still being compressed, or in a file's own buffer, go on its way."""
+    if isinstance(slot.file, PostProcessingManager):
+        plugin: Any = slot.file.head_plugin
+        while isinstance(plugin, GzipPlugin):
+            plugin.gzipfile.flush()
+            plugin = plugin.file
+    elif slot.file is not None:
+        slot.file.flush()

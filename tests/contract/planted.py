@@ -6,6 +6,7 @@ text, which must be there: a script that has moved on needs its bug moved along.
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,9 +24,12 @@ class SettlesFirst(Worker):
     """Ends a page before the links that it found are in the frontier."""
 
     async def flush(self, *, in_any_case: bool = False) -> None:
-        for ended in self._delivery.outbox.ended:
+        delivery = self._delivery
+        for ended in delivery.outbox.ended:
             ended.needs = 0
-        await self._delivery._settle_ended()
+        judged = await delivery._judge_ended()
+        writing = asyncio.create_task(delivery._write_rows(judged))
+        await delivery._settle_ended(judged, writing)
         await super().flush(in_any_case=in_any_case)
 
 

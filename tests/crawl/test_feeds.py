@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,9 +36,10 @@ REMOTE_CONTROL_ENABLED = False
 """
 
 SPIDER = """
-import asyncio, os, resource
+import asyncio, errno, os, resource
 from pathlib import Path
 import scrapy
+from crawlproj import rowfile
 from crawlproj.extensions.feeds import FlushingFeedExporter
 from crawlproj.items import FailureItem, PageItem, StatsItem, utc_timestamp
 
@@ -82,10 +84,15 @@ class Site(scrapy.Spider):
             yield page(number, title=title)
         yield {"own": ["half \\ud83d", "two\\nlines"]}
 
+    async def named(self):
+        yield page(1)
+        print(self.crawler.settings["CRAWL_WORKER_ID"], flush=True)
+
     async def many(self):
         for number in range(int(self.pages)):
             yield page(number)
             self.flush()
+            await asyncio.sleep(float(getattr(self, "pause_s", 0)))
 
     async def held(self):
         yield page(1)
@@ -120,6 +127,32 @@ class Site(scrapy.Spider):
         await asyncio.sleep(0)
         self.flush_or_say()
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+        self.flush_or_say()
+
+    async def synced(self):
+        sizes = {}
+
+        def note(number):
+            found = os.fstat(number)
+            sizes[found.st_ino] = found.st_size
+
+        rowfile._sync_data = note
+        for number in range(3):
+            yield page(number)
+            await asyncio.sleep(0)
+            self.flush()
+            for path in sorted(Path().rglob("pages-*")):
+                found = path.stat()
+                print(path.name, found.st_size - sizes.get(found.st_ino, 0), flush=True)
+
+    async def failing_sync(self):
+        def fail(number):
+            raise OSError(errno.EIO, "the disk has lost it")
+
+        sync, rowfile._sync_data = rowfile._sync_data, fail
+        yield page(1)
+        self.flush_or_say()
+        rowfile._sync_data = sync
         self.flush_or_say()
 
     def flush_or_say(self):
@@ -171,9 +204,9 @@ def crawl(project: Path, scene: str, *more: str) -> str:
 
 
 @contextmanager
-def crawling(project: Path, scene: str) -> Iterator[subprocess.Popen[str]]:
+def crawling(project: Path, scene: str, *more: str) -> Iterator[subprocess.Popen[str]]:
     with subprocess.Popen(
-        command(scene, "--nolog"),
+        command(scene, "--nolog", *more),
         cwd=project,
         env=environment(project),
         stdout=subprocess.PIPE,
@@ -226,6 +259,11 @@ def test_each_kind_has_its_own_file_with_its_columns_even_beside_o(project: Path
     assert [item.get("url") or item.get("own") for item in ordered] == ["http://a.test/1", "item"]
 
 
+def test_a_worker_without_a_name_gets_one_and_its_files_have_it(project: Path) -> None:
+    name = crawl(project, "named", "-s", "CRAWL_WORKER_ID=").strip()
+    assert files(project) == [f"pages-{name}-0001.csv", f"pages-{name}-0001.jsonl"]
+
+
 def test_a_feed_with_an_unknown_name_in_its_uri_stops_the_start(project: Path) -> None:
     done = run(project, "one_of_each", "-O", "pages-%(wrker)s.json")
     assert "The feed 'pages-%(wrker)s.json' cannot be named: KeyError('wrker')" in done.stderr
@@ -260,6 +298,21 @@ def test_a_feed_that_cannot_take_a_row_keeps_it_from_no_other(project: Path) -> 
     assert b"separator" not in (project / "narrow.csv").read_bytes()
 
 
+GZIP = "scrapy.extensions.postprocessing.GzipPlugin"
+
+
+def gzipped(name: str) -> tuple[str, str]:
+    """The option by which pages go to one compressed feed."""
+    feed = {"format": "jsonlines", "postprocessing": [GZIP], "overwrite": True}
+    return "-s", f"FEEDS={json.dumps({name: feed})}"
+
+
+def unpacked(path: Path) -> list[Any]:
+    """The rows of a gzip file, as far as it goes."""
+    text = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(path.read_bytes())
+    return [json.loads(line) for line in text.split(b"\n")[:-1]]
+
+
 def test_flushed_rows_are_on_disk_whole_when_the_worker_is_killed(project: Path) -> None:
     with crawling(project, "held") as process:
         assert process.stdout is not None
@@ -271,30 +324,71 @@ def test_flushed_rows_are_on_disk_whole_when_the_worker_is_killed(project: Path)
     assert len(json_rows(output(project) / "pages-host_1_a-0001.jsonl")) == 2
 
 
+def test_flushed_rows_can_be_unpacked_when_the_worker_is_killed(project: Path) -> None:
+    with crawling(project, "held", *gzipped("all.jsonl.gz")) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "flushed\n"
+        process.kill()
+        process.wait()
+    pages = unpacked(project / "all.jsonl.gz")
+    assert [page["url"] for page in pages] == ["http://a.test/1", "http://a.test/2"]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        (),
+        ("-s", "FEED_EXPORT_BATCH_ITEM_COUNT=1"),
+        gzipped("pages-%(batch_id)d.gz"),
+        (*gzipped("pages-%(batch_id)d.gz"), "-s", "FEED_EXPORT_BATCH_ITEM_COUNT=1"),
+    ],
+    ids=["plain", "batches", "gzip", "gzip batches"],
+)
+def test_a_flush_syncs_all_that_was_written(project: Path, more: tuple[str, ...]) -> None:
+    said = crawl(project, "synced", *more).splitlines()
+    assert len(said) >= 3
+    assert {line.split()[1] for line in said} == {"0"}, said
+
+
+def test_rows_that_a_failing_disk_may_have_lost_are_written_again(project: Path) -> None:
+    assert crawl(project, "failing_sync").split() == ["OSError", "flushed"]
+    report = merging.merge(output(project), output(project)).kinds[0]
+    assert (report.rows, report.duplicates, report.torn, report.malformed) == (1, 1, 0, 0)
+
+
 def test_files_rotate_by_size_and_a_later_run_begins_a_new_one(project: Path) -> None:
-    limit_mb = str(250 / 1024 / 1024)
-    crawl(project, "many", "-a", "pages=12", "-s", f"CRAWL_FEED_ROTATE_MB={limit_mb}")
+    crawl(project, "many", "-a", "pages=40", "-s", "CRAWL_FEED_ROTATE_MB=0.001")
     first_run = [name for name in files(project) if name.endswith(".csv")]
     assert len(first_run) > 2
     parts = [rows(output(project) / name) for name in first_run]
     assert all(tuple(part[0]) == PAGE_COLUMNS and len(part) > 2 for part in parts)
-    assert urls([row for part in parts for row in part[1:]]) == [str(n) for n in range(12)]
+    assert urls([row for part in parts for row in part[1:]]) == [str(n) for n in range(40)]
 
     crawl(project, "many", "-a", "pages=1")
     second_run = [name for name in files(project) if name.endswith(".csv")]
     assert second_run == [*first_run, f"pages-host_1_a-{len(first_run) + 1:04}.csv"]
     report = merging.merge(output(project), output(project)).kinds[0]
-    assert (report.rows, report.duplicates, report.torn) == (12, 1, 0)
+    assert (report.rows, report.duplicates, report.torn) == (40, 1, 0)
+
+
+OLD = ("-a", "pages=3", "-a", "pause_s=0.07", "-s", "CRAWL_FEED_ROTATE_MINUTES=0.001")
+"""Three pages, each when the file of the one before is too old."""
 
 
 def test_files_rotate_by_time(project: Path) -> None:
-    crawl(project, "many", "-a", "pages=3", "-s", "CRAWL_FEED_ROTATE_MINUTES=1e-9")
+    crawl(project, "many", *OLD)
     parts = [name for name in files(project) if name.endswith(".jsonl")]
     assert parts == [f"pages-host_1_a-{number:04}.jsonl" for number in (1, 2, 3)]
 
 
+def test_compressed_files_rotate_too(project: Path) -> None:
+    crawl(project, "many", *OLD, *gzipped("all-%(batch_id)d.jsonl.gz"))
+    parts = sorted(project.glob("all-*.gz"))
+    assert [len(unpacked(part)) for part in parts] == [1, 1, 1]
+
+
 def test_a_feed_without_a_batch_number_never_rotates(project: Path) -> None:
-    crawl(project, "many", "-a", "pages=3", "-O", "a.csv", "-s", "CRAWL_FEED_ROTATE_MINUTES=1e-9")
+    crawl(project, "many", *OLD, "-O", "a.csv")
     assert urls(rows(project / "a.csv")[1:]) == ["0", "1", "2"]
 
 

@@ -20,15 +20,15 @@ import asyncio
 import socket
 import ssl
 import struct
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Literal, NamedTuple, Self, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from crawlproj.demo.log import Logged
 from crawlproj.demo.protocol import CLIENT_LEFT, now_s
+from crawlproj.embedded import LOOPBACK
+from tests.servers.threaded import ThreadedServer
 
 LARGEST_HEAD_BYTES = 2**20
 
@@ -83,26 +83,23 @@ Answer: TypeAlias = Reply | Raw
 Route: TypeAlias = Answer | Callable[[Request], Answer]
 
 
-class Origin:
+class Origin(ThreadedServer):
     """Serves `routes` by path with query, and `default` elsewhere, on one loopback address."""
 
     def __init__(
         self,
         routes: Mapping[str, Route],
         *,
-        address: str = "127.0.0.1",
+        address: str = LOOPBACK,
         port: int = 0,
         default: Route = Reply(status=404),  # noqa: B008 - it is frozen
         tls: ssl.SSLContext | None = None,
     ) -> None:
+        super().__init__(address, port, tls=tls, limit_bytes=LARGEST_HEAD_BYTES)
         self._routes = routes
         self._default = default
-        self._tls = tls
         self._log: list[Logged] = []
         self._attempts: Counter[str] = Counter()
-        self._address = (address, port)
-        self._stopped = asyncio.Event()
-        self._thread = threading.Thread(target=self._run)
 
     def url(self, path: str = "/") -> str:
         scheme = "https" if self._tls else "http"
@@ -110,41 +107,8 @@ class Origin:
 
     def requests(self) -> list[Logged]:
         """Every request whose answer has been handed to the kernel, or whose client left."""
-        if not self._thread.is_alive():
-            return list(self._log)
         # By way of the loop, which may just have answered and not have noted it yet.
-        return asyncio.run_coroutine_threadsafe(self._copy_log(), self._loop).result()
-
-    def __enter__(self) -> Self:
-        self._socket = socket.create_server(self._address, backlog=256)
-        self.host = "{}:{}".format(*self._socket.getsockname())
-        self._loop = asyncio.new_event_loop()
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._loop.call_soon_threadsafe(self._stopped.set)
-        self._thread.join()
-
-    async def _copy_log(self) -> list[Logged]:
-        return list(self._log)
-
-    def _run(self) -> None:
-        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
-            runner.run(self._serve())
-
-    async def _serve(self) -> None:
-        """Whoever still hangs when the origin stops is cancelled with the loop."""
-        server = await asyncio.start_server(
-            self._converse, sock=self._socket, limit=LARGEST_HEAD_BYTES, ssl=self._tls
-        )
-        await self._stopped.wait()
-        server.close()
+        return self._in_loop(self._log.copy)
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # drain() then waits until the kernel has everything, not only most of it.

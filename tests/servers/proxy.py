@@ -14,14 +14,12 @@ Runs in a thread of the test; every method may be called from the test at any ti
 from __future__ import annotations
 
 import asyncio
-import socket
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Self
 
 from crawlproj.embedded import LOOPBACK
+from tests.servers.threaded import ThreadedServer
 
 CHUNK_BYTES = 1 << 16
 
@@ -62,10 +60,11 @@ class _Losses:
             return True
 
 
-class Proxy:
+class Proxy(ThreadedServer):
     """Passes everything on to a port of this machine, until told otherwise."""
 
     def __init__(self, target_port: int) -> None:
+        super().__init__()
         self.delay_s = 0.0
         """How long each piece waits, in each direction."""
         self._target_port = target_port
@@ -73,8 +72,7 @@ class Proxy:
         self._connections: set[_Connection] = set()
         self._is_cut = False
         self._flows = asyncio.Event()
-        self._stopped = asyncio.Event()
-        self._thread = threading.Thread(target=self._run)
+        self._flows.set()
 
     @property
     def url(self) -> str:
@@ -93,43 +91,20 @@ class Proxy:
 
     def hang(self) -> None:
         """Carry nothing, in either direction, and say nothing about it."""
-        self._do(self._flows.clear)
+        self._in_loop(self._flows.clear)
 
     def cut(self) -> None:
         """Reset all connections, and every new one."""
-        self._do(self._cut)
+        self._in_loop(self._cut)
 
     def heal(self) -> None:
         """A good network again; what hung goes on."""
         with self._losses.lock:
             self._losses.left = 0
         self.delay_s = 0.0
-        self._do(self._heal)
-
-    def __enter__(self) -> Self:
-        self._socket = socket.create_server((LOOPBACK, 0), backlog=256)
-        self.port: int = self._socket.getsockname()[1]
-        self._loop = asyncio.new_event_loop()
-        self._flows.set()
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._loop.call_soon_threadsafe(self._stopped.set)
-        self._thread.join()
+        self._in_loop(self._heal)
 
     # In the thread of the loop
-
-    def _do(self, change: Callable[[], None]) -> None:
-        async def run() -> None:
-            change()
-
-        asyncio.run_coroutine_threadsafe(run(), self._loop).result()
 
     def _cut(self) -> None:
         self._is_cut = True
@@ -140,18 +115,7 @@ class Proxy:
         self._is_cut = False
         self._flows.set()
 
-    def _run(self) -> None:
-        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
-            runner.run(self._serve())
-
-    async def _serve(self) -> None:
-        """Whoever is still connected when the proxy stops is cancelled with the loop."""
-        server = await asyncio.start_server(self._connect, sock=self._socket)
-        await self._stopped.wait()
-        server.close()
-        self._cut()
-
-    async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._is_cut:
             return writer.transport.abort()
         try:

@@ -12,14 +12,11 @@ from __future__ import annotations
 import asyncio
 import datetime
 import ipaddress
-import socket
 import ssl
-import threading
 from collections.abc import Coroutine
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -27,6 +24,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from crawlproj.embedded import LOOPBACK
+from tests.servers.threaded import ThreadedServer
 
 PIECE_BYTES = 65536
 
@@ -78,42 +76,14 @@ class Authority:
         )
 
 
-class TlsProxy:
-    """Speaks TLS on a port of its own and passes what it hears to a plain one. In a thread."""
+class TlsProxy(ThreadedServer):
+    """Speaks TLS on a port of its own and passes what it hears to a plain one."""
 
     def __init__(self, target_port: int, identity: ssl.SSLContext) -> None:
+        super().__init__(tls=identity)
         self._target_port = target_port
-        self._identity = identity
-        self._stopped = asyncio.Event()
-        self._thread = threading.Thread(target=self._run)
 
-    def __enter__(self) -> Self:
-        self._socket = socket.create_server((LOOPBACK, 0), backlog=64)
-        self.port = int(self._socket.getsockname()[1])
-        self._loop = asyncio.new_event_loop()
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._loop.call_soon_threadsafe(self._stopped.set)
-        self._thread.join()
-
-    def _run(self) -> None:
-        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
-            runner.run(self._serve())
-
-    async def _serve(self) -> None:
-        """Whoever is still connected when it stops is cancelled with the loop."""
-        server = await asyncio.start_server(self._join, sock=self._socket, ssl=self._identity)
-        await self._stopped.wait()
-        server.close()
-
-    async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         inner_reader, inner_writer = await asyncio.open_connection(LOOPBACK, self._target_port)
         try:
             with suppress(OSError, asyncio.CancelledError):

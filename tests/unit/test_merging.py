@@ -7,6 +7,7 @@ import fcntl
 import io
 import json
 import os
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -209,6 +210,46 @@ def test_rows_in_many_buckets_come_out_as_from_one(
     assert merged(tmp_path) == one
     assert (tmp_path / "pages.csv").read_bytes() == from_one
     assert one["pages.csv"].rows == one["failures.csv"].rows == one["failures.csv"].recovered == 300
+
+
+def test_rows_that_were_dealt_out_again_come_out_as_from_one_bucket(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = [page(f"http://{number % 300}/", number * 7 % 1000) for number in range(1000)]
+    failures = [failure(f"http://{number}/", 0) for number in range(600)]
+    same = [page("http://same/", number) for number in range(300)]
+    parts = {"pages_w1_csv": as_csv(*pages, *same), "failures_w1_csv": as_csv(*failures)}
+    one = merged(tmp_path, **parts)
+    files = {name: (tmp_path / name).read_bytes() for name in ("pages.csv", "failures.csv")}
+    limit_buckets(monkeypatch, 500, most=3)
+    assert merged(tmp_path) == one
+    assert {name: (tmp_path / name).read_bytes() for name in files} == files
+    assert not (tmp_path / ".merging").exists()
+
+
+def limit_buckets(monkeypatch: pytest.MonkeyPatch, size: int, most: int) -> None:
+    monkeypatch.setattr(merging, "BUCKET_BYTES", size)
+    monkeypatch.setattr(merging, "MOST_BUCKET_BYTES", 4 * size)
+    monkeypatch.setattr(merging, "MOST_BUCKETS", most)
+
+
+def test_memory_does_not_grow_with_the_crawl(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit_buckets(monkeypatch, 50_000, most=4)
+
+    def peak_bytes(pages: int) -> int:
+        content = as_csv(*(page(f"http://{number}/", number) for number in range(pages)))
+        (tmp_path / "pages-w1-0001.csv").write_bytes(content)
+        del content
+        tracemalloc.start()
+        try:
+            merging.merge(tmp_path, tmp_path)
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    assert peak_bytes(12_000) < 2 * peak_bytes(2000)
 
 
 def test_the_report_reads_well(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ def _link(name: str) -> Push:
 
 
 def _settled(outbox: Outbox) -> list[str]:
-    return [one.what for one in outbox.take_settled()]
+    return [one.what for one in outbox.take_settled(len(outbox.ended))]
 
 
 def test_a_page_waits_until_the_links_met_in_its_time_have_gone() -> None:
@@ -47,6 +47,14 @@ def test_a_page_waits_for_a_link_that_another_found_before_it() -> None:
     assert _settled(outbox) == []
     outbox.gone(1)
     assert _settled(outbox) == ["page"]
+
+
+def test_of_the_ended_pages_only_the_first_so_many_are_taken() -> None:
+    outbox = Outbox()
+    for name in ("1", "2", "3"):
+        outbox.end(name, outbox.now)
+    assert [one.what for one in outbox.take_settled(2)] == ["1", "2"]
+    assert _settled(outbox) == ["3"]
 
 
 def test_what_may_come_more_than_once_is_collected_each_time() -> None:
@@ -107,6 +115,6 @@ def test_no_page_is_settled_before_a_link_that_was_met_in_its_time(
             for one in outbox.ended:
                 one.what -= set(waiting[:count])
             del waiting[:count]
-        settled = outbox.take_settled()
+        settled = outbox.take_settled(len(outbox.ended))
         assert [one.what for one in settled] == [set()] * len(settled)
         assert all(one.what for one in outbox.ended)
