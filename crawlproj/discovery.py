@@ -182,4 +182,4 @@ def _absolute(href: str, host: str) -> str:
         return ""
     if href.startswith("/"):
         return host + href
-    return href if href.startswith("http") else ""
+    return href if href.startswith(("http://", "https://")) else ""
