@@ -37,8 +37,8 @@ DOWNLOADER_MIDDLEWARES = {
     "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": None,
     "crawlproj.middlewares.content.ContentMiddleware": 390,
     "crawlproj.middlewares.priority.PriorityMiddleware": 400,
-    # Nearer to the server than retries, which hide what they repeat.
-    "crawlproj.middlewares.politeness.PolitenessMiddleware": 580,
+    # Nearer to the server than retries and redirects, which hide what they send on.
+    "crawlproj.middlewares.politeness.PolitenessMiddleware": 845,
     "scrapy.downloadermiddlewares.stats.DownloaderStats": None,
     "crawlproj.lean.counts.DownloaderStats": 850,
 }
