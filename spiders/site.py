@@ -21,7 +21,7 @@ from crawlproj.items import PageItem, utc_timestamp
 from crawlproj.joining import name_worker
 from crawlproj.middlewares.content import body_size
 from crawlproj.robots import directives
-from crawlproj.urls import Url, UrlError, normalise, param_pattern
+from crawlproj.urls import Url, UrlError, location, normalise, param_pattern
 
 if TYPE_CHECKING:
     from typing import Self
@@ -162,12 +162,12 @@ class SiteSpider(scrapy.Spider):
         )
 
     def _redirect(self, response: Response) -> str:
-        location = (response.headers.get("Location") or b"").decode("latin-1")
+        to = location(response.headers.get("Location"))
         passed = [*response.meta.get("redirects", ()), response.url]
         try:
-            target = self._normal(location, self._normal(response.url))
+            target = self._normal(to, self._normal(response.url))
         except UrlError as error:
-            raise RedirectError(f"to {location[:200]!r}: {error}") from None
+            raise RedirectError(f"to {to[:200]!r}: {error}") from None
         if str(target) in passed or len(passed) > MOST_REDIRECTS:
             raise RedirectError(f"in a circle or too far: {' → '.join(passed[-3:])} → {target}")
         return self._discovery().redirect(target, response.meta["depth"], response.url, passed)
