@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from crawlproj.demo.log import fetch_counts
+from crawlproj.auditing import RESOLUTION_S
+from crawlproj.demo.log import fetch_counts, smallest_gap_s
 from tests.servers.fleet import PROJECT, Fleet, Worker, fleet
 from tests.servers.origin import RESET, Origin, Reply, Request, Route
 from tests.servers.redis import RedisServer, wait_for
@@ -250,6 +251,23 @@ def test_two_workers_fetch_each_request_once(shop: Shop, redis_server: RedisServ
     assert fetched == {origin.url(path): 1 for path in fan(200) if path != "/"}
     assert len(shop.items()) == 200
     assert_settled(shop.status(), "stopped")
+
+
+def test_a_download_delay_lies_between_any_two_requests_of_all_workers(
+    shop: Shop, redis_server: RedisServer
+) -> None:
+    delay_s, pages = 0.4, 8
+    add_spider(shop.ships.project, "shop", FAN)
+    with Origin({}, default=Reply(body=b"0")) as origin:
+        for _ in range(2):
+            shop.crawl({"DOWNLOAD_DELAY": delay_s})
+        wait_for(lambda: len(shop.status()["workers"]) == 2, "two workers", 40)
+        urls = [origin.url(f"/{number}") for number in range(pages)]
+        redis_server.cli("rpush", "shop:start_urls", *urls)
+        wait_for(lambda: shop.status()["done"] == pages, "every page", 40)
+        assert shop.stop() == ["stopped"] * 2
+    assert len(origin.requests()) == pages
+    assert smallest_gap_s(origin.requests())[origin.host] >= delay_s - RESOLUTION_S
 
 
 def test_better_priorities_are_fetched_first(shop: Shop, redis_server: RedisServer) -> None:
