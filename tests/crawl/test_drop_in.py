@@ -380,6 +380,34 @@ def test_seeds_come_in_every_form_that_scrapy_redis_knows(
     assert json.loads(rejected)["seed"] == '{"no": "url"}'
 
 
+OWN_KEY = """
+from scrapy_redis.spiders import RedisSpider
+
+
+class OwnKeySpider(RedisSpider):
+    name = "shop"
+    redis_key = "queue:%(name)s"
+    custom_settings = {"REDIS_START_URLS_AS_SET": True}
+
+    def parse(self, response):
+        yield {"url": response.url}
+"""
+
+
+def test_the_seed_command_goes_by_what_the_spider_itself_says(
+    shop: Shop, redis_server: RedisServer, redis: Redis
+) -> None:
+    add_spider(shop.ships.project, "shop", OWN_KEY)
+    settings = SETTINGS.format(url=redis_server.url) + 'COMMANDS_MODULE = "crawlproj.commands"\n'
+    (shop.ships.project / "shop" / "settings.py").write_text(settings)
+    with Origin({}, default=Reply()) as origin:
+        added = shop.ships.command("seed", "shop", origin.url("/"))
+        assert added.stdout == "1 new, 0 known already, 0 refused\n", added.stderr
+        assert redis.smembers("queue:shop") == {origin.url("/").encode()}
+        assert shop.crawl(STOP_WHEN_IDLE).wait(30) == "finished"
+        assert shop.items() == [{"url": origin.url("/")}]
+
+
 def test_no_start_and_no_exit_of_a_worker_wipes_what_is_shared(
     shop: Shop, redis_server: RedisServer
 ) -> None:
