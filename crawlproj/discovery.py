@@ -60,6 +60,11 @@ class Discovery:
         """Who fetches, as the rows of the feeds say it."""
         return self._worker.frontier.worker
 
+    def normal(self, url: str, base: Url | None = None, encoding: str = "utf-8") -> Url:
+        """A URL in the one form that it has in this crawl; raises UrlError. `encoding` is what its
+        query is escaped in."""
+        return normalise(url, base, encoding=encoding, drop=self._drop)
+
     def count_page(self, host: str, pages: int) -> None:
         """So many pages of a host have been fetched by all workers together."""
         self._host_pages[host] = pages
@@ -101,7 +106,7 @@ class Discovery:
                 repeated += 1
                 continue
             try:
-                url = normalise(href, base, encoding=encoding, drop=self._drop)
+                url = self.normal(href, base, encoding)
             except UrlError as error:
                 self._filter("", href[:MAX_SHOWN], error.reason)
                 continue

@@ -82,16 +82,18 @@ def limits_of(config: Config) -> Limits:
 async def join(frontier: Frontier, config: Config, asked_for: Collection[str] = ()) -> Config:
     """Begin, join or resume the crawl; returns the worker's settings with the crawl's plan. What
     was asked for and is not so is said."""
-    own = {name: getattr(config, name) for name in PLANNED}
+    rules, limits = {name: getattr(config, name) for name in PLANNED}, limits_of(config)
     run = config.run_id or secrets.token_hex(8)
-    opened = await frontier.open(limits_of(config), {"rules": own}, run)
+    opened = await frontier.open(limits, {"rules": rules}, run)
     logger.info(_GREETINGS[opened.mode], frontier.crawl, opened.epoch)
-    planned = _rules(opened.plan, config)
-    planned |= _limits_as_config(frontier.limits)
+    wanted = rules | _limits_as_config(limits)
+    planned = _rules(opened.plan, config) | _limits_as_config(frontier.limits)
+    if opened.mode == "resumed":
+        planned["minutes"] = wanted["minutes"]  # counted anew, from whoever goes on with it
     differing = [
         f"{name.removesuffix('_s')} {_shown(planned[name])}"
         for name in planned
-        if name in asked_for and planned[name] != getattr(config, name)
+        if name in asked_for and planned[name] != wanted[name]
     ]
     if differing:
         logger.warning(
@@ -128,6 +130,12 @@ def _limits_as_config(limits: Limits) -> dict[str, Any]:
         "pages_per_host": limits.pages_per_host or None,
         "pages_per_domain": limits.pages_per_domain or None,
         "group": limits.group,
+        "minutes": limits.lasts_ms / 60_000 or None,
+        "max_attempts": limits.max_attempts,
+        "give_up": limits.give_up,
+        "shards": limits.shards,
+        "seen_capacity": limits.seen_capacity,
+        "seen_error_rate": limits.seen_error_rate,
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 from collections import Counter
 from collections.abc import Iterator
@@ -9,9 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from crawlproj.config import Config
+from crawlproj.connection import connect
 from crawlproj.demo import DemoServer, WebSpec
 from crawlproj.demo.log import fetch_counts, smallest_gap_s
+from crawlproj.frontier.frontier import Frontier
+from crawlproj.joining import join
 from tests.servers.fleet import Fleet, fleet
+from tests.servers.origin import Origin, Reply, Route
 from tests.servers.redis import RedisServer, wait_for
 
 SPEC = WebSpec(seed=7, hosts=50, pages=2000, flaky=0.0, slow=0.0)
@@ -175,11 +181,11 @@ def test_a_worker_that_joins_keeps_the_pace_and_limits_of_the_crawl(ships: Fleet
         ships.start(seeds=",".join(web.seeds), delay=0.6, pages=20)
         wait_for(lambda: ships.status()["done"] >= 2, "a beginning", 30)
         ships.start()
-        told = ships.start(delay=0, pages=5)
+        told = ships.start(delay=0, pages=5, minutes=7)
         assert ships.wait() == ["finished"] * 3
         assert min(smallest_gap_s(web.requests()).values()) >= 0.6
     assert ships.status()["done"] == 20
-    assert "was begun with delay 0.6, pages 20" in told.log
+    assert "was begun with delay 0.6, pages 20, minutes without limit and" in told.log
     assert "was begun with" not in ships.workers[1].log
 
 
@@ -217,3 +223,30 @@ def test_workers_wait_while_redis_is_away(tmp_path: Path) -> None:
         assert "Redis answers again" in workers[0].log
         assert set(ships.urls()) == expected.pages | expected.redirects | expected.non_html
         assert_settled(ships)
+
+
+def test_a_worker_that_joins_reads_pages_by_the_plan_of_the_crawl(ships: Fleet) -> None:
+    """Not by its own settings: it was told neither of images nor of parameters."""
+    token = "0123456789abcdef"
+    routes: dict[str, Route] = {
+        "/": Reply(body=b"<img src=/i.png>"),
+        "/i.png": Reply(headers={"Content-Type": "image/png"}),
+        "/go": Reply(302, {"Location": f"/go?sid={token}"}),
+        f"/go?sid={token}": Reply(),
+        f"/seed?sid={token}": Reply(),
+    }
+    planned = Config(media=True, drop_params=("other",), delay_s=0)
+    with Origin(routes) as origin:
+        asyncio.run(begin(ships.redis_url, planned))
+        seeds = map(origin.url, ("/", "/go?other=1", f"/seed?sid={token}"))
+        ships.start({"ROBOTSTXT_OBEY": "False"}, seeds=",".join(seeds))
+        assert ships.wait() == ["finished"]
+        assert sorted(one.path for one in origin.requests()) == sorted(routes)
+    assert ships.status()["dead"] == 0
+
+
+async def begin(redis_url: str, config: Config) -> None:
+    """A crawl that nobody works on yet."""
+    client = await connect(redis_url)
+    await join(Frontier(client, "site", "w"), config)
+    await client.aclose()
