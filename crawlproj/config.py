@@ -193,6 +193,12 @@ class Config:
     media: bool = _option(
         "CRAWL_MEDIA", False, _BOOL, "follow links to images, sound, film, archives and fonts"
     )
+    referer: bool = _option(
+        "CRAWL_REFERER",
+        True,
+        _BOOL,
+        "keep the page that a link was found on; without it a queued URL takes half the memory",
+    )
     drop_params: tuple[str, ...] = _option(
         "CRAWL_DROP_PARAMS",
         SESSION_PARAMS + TRACKING_PARAMS,

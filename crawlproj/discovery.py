@@ -44,6 +44,7 @@ class Discovery:
         *,
         quarantine: Quarantine,
         drop: re.Pattern[str] = DROPPED_PARAMS,
+        keeps_referer: bool = True,
     ) -> None:
         self._worker = worker
         self._rules = rules
@@ -51,6 +52,7 @@ class Discovery:
         self._introduce = introduce
         self._quarantine = quarantine
         self._drop = drop
+        self._keeps_referer = keeps_referer
         self._offered = 0
         self._host_pages: OrderedDict[str, int] = OrderedDict()
         self._memo = worker.memo
@@ -122,7 +124,7 @@ class Discovery:
         try:
             url = normalise(href, base, drop=None)
         except UrlError as error:
-            self._filter("", href[:200], error.reason)
+            self._filter("", href[:MAX_SHOWN], error.reason)
             return
         key = f"{SITEMAP} {url}"
         if steps > MOST_STEPS:
@@ -165,7 +167,7 @@ class Discovery:
     def _link(self, kind: Kind, url: Url, depth: int, referer: str, passed: Passed) -> Push:
         pages = self._host_pages.get(url.host, 0)
         priority = self._strategy(Candidate(url, depth, pages))
-        entry = encode_link(url.path, depth, referer, passed)
+        entry = encode_link(url.path, depth, referer if self._keeps_referer else "", passed)
         return Push(kind, url.host, level(priority), entry, str(url))
 
     def _set_aside(self, link: Push, found: Aside) -> None:

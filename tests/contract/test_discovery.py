@@ -10,7 +10,7 @@ from crawlproj.connection import connect
 from crawlproj.frontier.frontier import Frontier, Limits
 from crawlproj.records import glance
 from crawlproj.urls import normalise
-from tests.contract.discovering import a_worker, discovery_of
+from tests.contract.discovering import a_worker, an_offline_worker, discovery_of, pushes_of
 from tests.servers.redis import RedisServer
 
 
@@ -46,3 +46,14 @@ def test_an_absolute_link_is_one_page_wherever_it_is_met(
 ) -> None:
     pages = ["http://a/1/x", "http://a/1/y", "http://a/1/z", "http://b/x"]
     assert asyncio.run(queued_after(redis_server.url, {page: [href] for page in pages})) == {href}
+
+
+@pytest.mark.parametrize(("keeps", "referer"), [(True, "http://a/"), (False, "")])
+def test_where_a_link_was_found_is_kept_unless_the_crawl_goes_without(
+    keeps: bool, referer: str
+) -> None:
+    worker = an_offline_worker()
+    base = normalise("http://a/")
+    discovery_of(worker, keeps_referer=keeps).follow(["/x"], base, 1, str(base))
+    [link] = pushes_of(worker)
+    assert glance(link.host, link.entry).referer == referer

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from redis import Redis
 
+from crawlproj import keys
 from crawlproj.auditing import RESOLUTION_S
 from crawlproj.demo.log import smallest_gap_s
 from tests.servers.fleet import PROJECT, Fleet, Worker, fleet
@@ -25,6 +27,8 @@ class PlainSpider(Spider):
         yield Request(self.first)
 
     async def parse(self, response):
+        if hasattr(self, "length"):
+            yield Request(response.urljoin("/" + "x" * int(self.length)))
         for number in range(int(getattr(self, "inline", 0))):
             await self.crawler.engine.download_async(Request(response.urljoin(f"/i{number}")))
 """
@@ -73,3 +77,14 @@ def test_requests_from_the_frontier_are_not_warned_of(ships: Fleet) -> None:
         worker = crawl(ships, {}, first=origin.url("/"))
     assert len(origin.requests()) == 2
     assert "docs/politeness.md" not in worker.log
+
+
+def test_a_request_too_long_to_be_made_is_counted_and_not_stored_whole(
+    ships: Fleet, redis: Redis
+) -> None:
+    with Origin({"/": Reply()}) as origin:
+        own = {"URLLENGTH_LIMIT": "0", "SEEN_AUDIT_ONE_IN": "1", "ROBOTSTXT_OBEY": "False"}
+        crawl(ships, own, first=origin.url("/"), length="100000")
+    assert ships.status("plain")["filtered"] == {"length": 1}
+    refused = [key for key in redis.smembers(keys.audit("plain", 0)) if b"xxx" in key]
+    assert [key.startswith(b"length http://") and len(key) < 300 for key in refused] == [True]

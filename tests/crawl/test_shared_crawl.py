@@ -250,3 +250,11 @@ async def begin(redis_url: str, config: Config) -> None:
     client = await connect(redis_url)
     await join(Frontier(client, "site", "w"), config)
     await client.aclose()
+
+
+def test_rows_name_no_referer_where_the_crawl_keeps_none(ships: Fleet) -> None:
+    with Origin({"/": Reply(body=b"<a href=/a>x</a>"), "/a": Reply()}) as origin:
+        ships.start({"CRAWL_REFERER": "False"}, seeds=origin.url("/"), delay=0)
+        assert ships.wait(30) == ["finished"]
+        rows = {row["url"]: row["referer"] for row in ships.rows("pages")}
+        assert rows == {origin.url("/"): "", origin.url("/a"): ""}

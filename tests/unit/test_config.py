@@ -38,6 +38,7 @@ BAD: dict[str, tuple[list[Any], str]] = {
     "CRAWL_TRAPS": (["perhaps"], "give true or false"),
     "CRAWL_NOINDEX": (["perhaps"], "give true or false"),
     "CRAWL_SITEMAPS": (["perhaps"], "give true or false"),
+    "CRAWL_REFERER": (["perhaps"], "give true or false"),
     "CRAWL_MEDIA": (["perhaps"], "give true or false"),
     "CRAWL_DROP_PARAMS": (["a=b", "*", "a**", [5], 5], "give names such as"),
     "CRAWL_TRAP_DEPTH": (NOT_COUNTS, WHOLE),
