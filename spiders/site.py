@@ -104,9 +104,8 @@ class SiteSpider(scrapy.Spider):
 
     def _read(self, response: TextResponse) -> Iterator[PageItem]:
         config = self._config()
-        extra = links.Extra.IMAGES if config.media else links.Extra.NONE
         page = links.extract(
-            response.body, _charset(response), extra=extra, skip_nofollow=config.nofollow
+            response.body, _charset(response), images=config.media, skip_nofollow=config.nofollow
         )
         said = directives(response.headers.getlist("X-Robots-Tag"), self._robots_name)
         is_nofollow = config.nofollow and (page.nofollow or "nofollow" in said)

@@ -158,3 +158,13 @@ def test_redirects_of_pages_robots_txt_and_sitemaps_lead_to_names_beyond_ascii(
         ships.start({"CRAWL_SITEMAPS": "True"}, seeds=origin.url("/"), delay=0)
         assert ships.wait() == ["finished"]
         assert paths(origin) == sorted(routes)
+
+
+def test_pages_that_refresh_to_each_other_are_followed_and_fetched_once(ships: Fleet) -> None:
+    def refresh(to: str) -> Reply:
+        return Reply(body=f"<meta http-equiv=refresh content='0; url={to}'>".encode())
+
+    with Origin({"/": refresh("/a"), "/a": refresh("/b"), "/b": refresh("/")}) as origin:
+        ships.start({"ROBOTSTXT_OBEY": "False"}, seeds=origin.url("/"), delay=0)
+        assert ships.wait() == ["finished"]
+        assert paths(origin) == sorted(PAGES)
