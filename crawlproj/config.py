@@ -193,6 +193,12 @@ class Config:
     media: bool = _option(
         "CRAWL_MEDIA", False, _BOOL, "follow links to images, sound, film, archives and fonts"
     )
+    referer: bool = _option(
+        "CRAWL_REFERER",
+        True,
+        _BOOL,
+        "keep the page that a link was found on; without it a queued URL takes half the memory",
+    )
     drop_params: tuple[str, ...] = _option(
         "CRAWL_DROP_PARAMS",
         SESSION_PARAMS + TRACKING_PARAMS,
@@ -283,7 +289,8 @@ class Config:
         "POLITENESS_PER_HOST",
         None,
         _COUNT,
-        "connections to one host, all machines together; none: CONCURRENT_REQUESTS_PER_DOMAIN",
+        "connections to one host, all machines together; none: CONCURRENT_REQUESTS_PER_DOMAIN, or "
+        "1 where the delay is DOWNLOAD_DELAY",
         "per_host",
     )
     group: str = _option(
@@ -388,7 +395,7 @@ class Config:
             argument = spec.metadata["argument"]
             name = argument if argument in named else spec.metadata["setting"]
             values[spec.name] = _parsed(name, raw, spec.metadata["accepts"])
-        return _checked(cls(**{**_from_scrapy(settings), **values}))
+        return _checked(cls(**{**_from_scrapy(settings, values), **values}))
 
 
 def _checked(config: Config) -> Config:
@@ -452,7 +459,7 @@ def _parsed(name: str, raw: Any, accepts: Accepts) -> Any:
         raise ConfigError(f"{name}={raw}: {accepts.expected}") from None
 
 
-def _from_scrapy(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _from_scrapy(settings: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     """What Scrapy's own settings say where ours are silent; 0 is its word for no limit."""
     meant = (
         ("delay_s", "DOWNLOAD_DELAY", _SECONDS, 0.0),
@@ -460,10 +467,14 @@ def _from_scrapy(settings: Mapping[str, Any]) -> dict[str, Any]:
         ("depth", "DEPTH_LIMIT", _DEPTH, None),
         ("memory_limit_mb", "MEMUSAGE_LIMIT_MB", _DEPTH, 0),
     )
-    return {
+    found = {
         ours: _parsed(theirs, settings.get(theirs) or 0, accepts) or default
         for ours, theirs, accepts, default in meant
     }
+    if found["delay_s"] and "delay_s" not in own:
+        # Scrapy's delay lies between any two requests, ours between those of one connection.
+        found["per_host"] = 1
+    return found
 
 
 def _refuse_unknown(settings: Mapping[str, Any]) -> None:

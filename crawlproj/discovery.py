@@ -46,6 +46,7 @@ class Discovery:
         *,
         quarantine: Quarantine,
         drop: re.Pattern[str] = DROPPED_PARAMS,
+        keeps_referer: bool = True,
     ) -> None:
         self._worker = worker
         self._rules = rules
@@ -53,6 +54,7 @@ class Discovery:
         self._introduce = introduce
         self._quarantine = quarantine
         self._drop = drop
+        self._keeps_referer = keeps_referer
         self._offered = 0
         self._host_pages: OrderedDict[str, int] = OrderedDict()
         self._memo = worker.memo
@@ -61,6 +63,11 @@ class Discovery:
     def worker_name(self) -> str:
         """Who fetches, as the rows of the feeds say it."""
         return plain(self._worker.frontier.worker)
+
+    def normal(self, url: str, base: Url | None = None, encoding: str = "utf-8") -> Url:
+        """A URL in the one form that it has in this crawl; raises UrlError. `encoding` is what its
+        query is escaped in."""
+        return normalise(url, base, encoding=encoding, drop=self._drop)
 
     def count_page(self, host: str, pages: int) -> None:
         """So many pages of a host have been fetched by all workers together."""
@@ -103,7 +110,7 @@ class Discovery:
                 repeated += 1
                 continue
             try:
-                url = normalise(href, base, encoding=encoding, drop=self._drop)
+                url = self.normal(href, base, encoding)
             except UrlError as error:
                 self._filter("", href[:MAX_SHOWN], error.reason)
                 continue
@@ -119,7 +126,7 @@ class Discovery:
         try:
             url = normalise(href, base, drop=None)
         except UrlError as error:
-            self._filter("", href[:200], error.reason)
+            self._filter("", href[:MAX_SHOWN], error.reason)
             return
         key = f"{SITEMAP} {url}"
         if steps > MOST_STEPS:
@@ -162,7 +169,7 @@ class Discovery:
     def _link(self, kind: Kind, url: Url, depth: int, referer: str, passed: Passed) -> Push:
         pages = self._host_pages.get(url.host, 0)
         priority = self._strategy(Candidate(url, depth, pages))
-        entry = encode_link(url.path, depth, referer, passed)
+        entry = encode_link(url.path, depth, referer if self._keeps_referer else "", passed)
         return Push(kind, url.host, level(priority), entry, str(url))
 
     def _set_aside(self, link: Push, found: Aside) -> None:
@@ -184,4 +191,4 @@ def _absolute(href: str, host: str) -> str:
         return ""
     if href.startswith("/"):
         return host + href
-    return href if href.startswith("http") else ""
+    return href if href.startswith(("http://", "https://")) else ""

@@ -39,9 +39,9 @@ class SeenFilter(RFPDupeFilter):  # type: ignore[misc]
         self._fingerprinter = None if type(fingerprinter) is RequestFingerprinter else fingerprinter
         return self
 
-    def attach(self, worker: Worker, drop: re.Pattern[str]) -> None:
-        """Answer from this worker's copy from now on; `drop` are the parameters that make no
-        difference."""
+    def attach(self, worker: Worker | None, drop: re.Pattern[str]) -> None:
+        """Answer from this worker's copy from now on, if there is one; `drop` are the parameters
+        that make no difference."""
         self._worker = worker
         self._drop = drop
 

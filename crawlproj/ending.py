@@ -6,7 +6,7 @@ import time
 
 from crawlproj.frontier.frontier import UNLIMITED, UNSETTLED, Frontier
 from crawlproj.frontier.messages import State
-from crawlproj.intake import SeedList
+from crawlproj.intake import SeedList, SeedListError
 
 PAGE_LIMIT = "page_limit"
 
@@ -27,7 +27,7 @@ class Ending:
 
     async def look(self, state: State) -> State:
         """The crawl's state, after ending it if nothing is left to do anywhere."""
-        if await self._seeds.size():
+        if await self._seeds_wait():
             return state
         counts = await self._frontier.counts()
         if not counts.get("discovered") and not self._idle_s:
@@ -43,6 +43,14 @@ class Ending:
         if self._stay or not self._has_waited():
             return state
         return await self._frontier.finish()
+
+    async def _seeds_wait(self) -> bool:
+        """What has another form than it should may be seeds all the same: the intake says so, and
+        whoever pushed them can put it right."""
+        try:
+            return await self._seeds.size() > 0
+        except SeedListError:
+            return True
 
     async def _spend_pages(self, done: int) -> None:
         limit = self._frontier.limits.pages

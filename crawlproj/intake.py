@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -80,6 +80,16 @@ class SeedList:
             if self.shape == SORTED_SET:
                 return list(await self.client.zrevrange(self.key, 0, (most or 0) - 1))
             return list(reversed(await self.client.lrange(self.key, -(most or 0), -1)))
+
+    async def add(self, seeds: Sequence[str]) -> None:
+        """Let seeds wait behind those that do; in a sorted set they have no priority."""
+        with self._explained():
+            if self.shape == SET:
+                await self.client.sadd(self.key, *seeds)
+            elif self.shape == SORTED_SET:
+                await self.client.zadd(self.key, dict.fromkeys(seeds, 0), nx=True)
+            else:
+                await self.client.lpush(self.key, *seeds)
 
     async def remove(self, seeds: Iterable[bytes]) -> None:
         """Forget seeds that the frontier has."""

@@ -6,14 +6,17 @@ site` on the second machine needs no arguments.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
+import re
 import secrets
 import socket
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from scrapy.spiderloader import get_spider_loader
 from scrapy_redis.spiders import RedisMixin
 
 from crawlproj import keys
@@ -23,6 +26,7 @@ from crawlproj.frontier.frontier import UNLIMITED, Frontier, Limits
 from crawlproj.frontier.refusals import CrawlDamaged
 from crawlproj.frontier.scoring import Novelty, strategy
 from crawlproj.intake import LIST, SET, SORTED_SET, SeedList
+from crawlproj.urls import param_pattern
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -78,16 +82,18 @@ def limits_of(config: Config) -> Limits:
 async def join(frontier: Frontier, config: Config, asked_for: Collection[str] = ()) -> Config:
     """Begin, join or resume the crawl; returns the worker's settings with the crawl's plan. What
     was asked for and is not so is said."""
-    own = {name: getattr(config, name) for name in PLANNED}
+    rules, limits = {name: getattr(config, name) for name in PLANNED}, limits_of(config)
     run = config.run_id or secrets.token_hex(8)
-    opened = await frontier.open(limits_of(config), {"rules": own}, run)
+    opened = await frontier.open(limits, {"rules": rules}, run)
     logger.info(_GREETINGS[opened.mode], frontier.crawl, opened.epoch)
-    planned = _rules(opened.plan, config)
-    planned |= _limits_as_config(frontier.limits)
+    wanted = rules | _limits_as_config(limits)
+    planned = _rules(opened.plan, config) | _limits_as_config(frontier.limits)
+    if opened.mode == "resumed":
+        planned["minutes"] = wanted["minutes"]  # counted anew, from whoever goes on with it
     differing = [
         f"{name.removesuffix('_s')} {_shown(planned[name])}"
         for name in planned
-        if name in asked_for and planned[name] != getattr(config, name)
+        if name in asked_for and planned[name] != wanted[name]
     ]
     if differing:
         logger.warning(
@@ -124,6 +130,12 @@ def _limits_as_config(limits: Limits) -> dict[str, Any]:
         "pages_per_host": limits.pages_per_host or None,
         "pages_per_domain": limits.pages_per_domain or None,
         "group": limits.group,
+        "minutes": limits.lasts_ms / 60_000 or None,
+        "max_attempts": limits.max_attempts,
+        "give_up": limits.give_up,
+        "shards": limits.shards,
+        "seen_capacity": limits.seen_capacity,
+        "seen_error_rate": limits.seen_error_rate,
     }
 
 
@@ -131,10 +143,35 @@ def _shown(value: Any) -> str:
     return "without limit" if value in (None, (), "") else str(value)
 
 
-def seed_list(client: Any, settings: BaseSettings, spider: Spider) -> SeedList:
+def dropped_params(meta: Mapping[str, str], config: Config) -> re.Pattern[str]:
+    """The parameters that make no difference to the crawl of this META: those of its plan, and
+    while there is none those that this process would begin it with."""
+    rules = json.loads(meta["plan"]).get("rules", {}) if meta else {}
+    try:
+        return param_pattern(checked("drop_params", rules.get("drop_params", config.drop_params)))
+    except (ConfigError, AttributeError, TypeError):
+        raise CrawlDamaged("the plan's rules") from None
+
+
+def seed_list_of(client: Any, settings: BaseSettings, crawl: str) -> SeedList:
+    """Where users push seeds of a crawl, for whoever knows only its name. A spider that this
+    project does not have is taken for one without settings of its own."""
+    loader = get_spider_loader(settings)
+    if crawl not in loader.list():
+        return _seed_list(client, settings, crawl, None)
+    spider, own = loader.load(crawl), settings.copy()
+    spider.update_settings(own)
+    return seed_list(client, own, spider)
+
+
+def seed_list(client: Any, settings: BaseSettings, spider: Spider | type[Spider]) -> SeedList:
     """Where users push seeds, as scrapy-redis's settings and spiders name it."""
-    named = getattr(spider, "redis_key", None) or settings.get("REDIS_START_URLS_KEY")
-    key = named % {"name": spider.name} if named else keys.start_urls(spider.name)
+    return _seed_list(client, settings, spider.name, getattr(spider, "redis_key", None))
+
+
+def _seed_list(client: Any, settings: BaseSettings, crawl: str, own: str | None) -> SeedList:
+    named = own or settings.get("REDIS_START_URLS_KEY")
+    key = named % {"name": crawl} if named else keys.start_urls(crawl)
     if settings.getbool("REDIS_START_URLS_AS_SET"):
         return SeedList(client, key, SET)
     if settings.getbool("REDIS_START_URLS_AS_ZSET"):

@@ -12,17 +12,15 @@ Pure: knows nothing of Scrapy, Redis, scope or priorities.
 from __future__ import annotations
 
 import codecs
-import enum
 import html
 import re
-from collections.abc import Iterable
 from functools import lru_cache
 from html.entities import html5
 from typing import NamedTuple
 
 from w3lib.encoding import html_body_declared_encoding, resolve_encoding, to_unicode
 
-from crawlproj.urls import DROPPED_PARAMS, MAX_LENGTH, Url, UrlError, normalise
+from crawlproj.urls import MAX_LENGTH, Url, UrlError, normalise
 
 MAX_LINKS = 10_000
 """Different links kept of one page; the others are counted."""
@@ -30,20 +28,6 @@ MAX_TITLE = 500
 """Characters of a title."""
 MAX_SHOWN = 200
 """Characters of an unusable link that are kept beside its reason."""
-
-
-class Extra(enum.Flag):
-    """Links to take besides those of `a` and `area`."""
-
-    NONE = 0
-    FRAMES = enum.auto()
-    """`frame` and `iframe`."""
-    RELATED = enum.auto()
-    """`link` to the next, previous, canonical, or another language's page."""
-    IMAGES = enum.auto()
-    """`img` and `source`, every size."""
-    REFRESH = enum.auto()
-    """The target of `<meta http-equiv=refresh>`."""
 
 
 class Page(NamedTuple):
@@ -56,8 +40,6 @@ class Page(NamedTuple):
     """Links left out because there were more than the maximum."""
     base: str | None = None
     """The first `<base href>`; see `base_of`."""
-    refresh: str | None = None
-    """Where a `<meta http-equiv=refresh>` leads."""
     nofollow: bool = False
     noindex: bool = False
     encoding: str = "utf-8"
@@ -165,26 +147,21 @@ _HREFS = ("double", "single", "bare")
 
 _RAW_TEXT = ("script", "style", "textarea", "xmp", "noembed", "noframes", "iframe")
 _TAGS = ("base", "meta", "svg", "plaintext")
-_EXTRA_TAGS = {
-    Extra.FRAMES: ("iframe", "frame"),
-    Extra.RELATED: ("link",),
-    Extra.IMAGES: ("img", "source"),
-}
+_IMAGES = ("img", "source")
 
 
 @lru_cache
-def _scanner(extra: Extra) -> re.Pattern[str]:
+def _scanner(images: bool) -> re.Pattern[str]:
     """One match a tag of interest, preceded by all that is not; the last one is empty."""
-    tags = _TAGS + tuple(tag for flag in extra for tag in _EXTRA_TAGS.get(flag, ()))
-    raw = tuple(tag for tag in _RAW_TEXT if tag not in tags)
+    tags = _TAGS + _IMAGES if images else _TAGS
     return re.compile(
         rf"""
         (?: [^<]*+
             < (?: /[a-zA-Z]{_REST}
-                | (?!{_name("a", "area", "title", *tags, *raw)}{_STOP})[a-zA-Z]{_REST}
+                | (?!{_name("a", "area", "title", *tags, *_RAW_TEXT)}{_STOP})[a-zA-Z]{_REST}
                 | !--(?:-?>|[^-]*+(?:-(?!-!?>)[^-]*+)*+(?:--!?>|\Z))
                 | [!?/][^>]*+{_END}
-                | {"|".join(_element(tag) for tag in raw)}
+                | {"|".join(_element(tag) for tag in _RAW_TEXT)}
                 | (?![a-zA-Z!?/])
               )
         )*+
@@ -216,7 +193,6 @@ _refresh = re.compile(
 _candidate = re.compile(r"([^\s,]\S*[^\s,]|[^\s,])(?:\s[^,]*+)?+")
 _HTML_SPACE = " \t\n\f\r"
 _spaces = re.compile(r"[ \t\n\f\r]+")
-_FOLLOWED_RELATIONS = {"next", "prev", "canonical"}
 
 
 def extract(
@@ -224,18 +200,19 @@ def extract(
     encoding: str | None = None,
     *,
     max_links: int = MAX_LINKS,
-    extra: Extra = Extra.NONE,
+    images: bool = False,
     skip_nofollow: bool = False,
 ) -> Page:
     """Read a page. `encoding` is what its HTTP header says, None to detect it as browsers do.
 
-    `skip_nofollow` leaves out the anchors marked `rel=nofollow`.
+    `images` takes those of `img` and `source` too, in every size; `skip_nofollow` leaves out the
+    anchors marked `rel=nofollow`.
     """
     text, used = decode(body, encoding)
     if text is None:
         return Page("", [], encoding=used, binary=True)
     skips = skip_nofollow and _may_have_nofollow(body, used)
-    return _Reader(text, used, max_links, extra, skips).read()
+    return _Reader(text, used, max_links, images, skips).read()
 
 
 def _may_have_nofollow(body: bytes, encoding: str) -> bool:
@@ -248,22 +225,21 @@ class _Reader:
     """One page being read; what is kept between its tags."""
 
     def __init__(
-        self, text: str, encoding: str, max_links: int, extra: Extra, skip_nofollow: bool
+        self, text: str, encoding: str, max_links: int, images: bool, skip_nofollow: bool
     ) -> None:
         self.text = text
         self.encoding = encoding
         self.max_links = max_links
-        self.extra = extra
+        self.images = images
         self.skip_nofollow = skip_nofollow
         self.links: dict[str, None] = {}
         self.overflow = 0
         self.title: str | None = None
         self.base: str | None = None
-        self.refresh: str | None = None
         self.robots: set[str] = set()
 
     def read(self) -> Page:
-        for match in _scanner(self.extra).finditer(self.text):
+        for match in _scanner(self.images).finditer(self.text):
             kind = match.lastgroup
             if kind in _HREFS:
                 if not (self.skip_nofollow and self._is_nofollow(match)):
@@ -280,7 +256,6 @@ class _Reader:
             links=list(self.links),
             overflow=self.overflow,
             base=self.base,
-            refresh=self.refresh,
             nofollow=not self.robots.isdisjoint({"nofollow", "none"}),
             noindex=not self.robots.isdisjoint({"noindex", "none"}),
             encoding=self.encoding,
@@ -310,11 +285,6 @@ class _Reader:
                 self.base = attributes["href"].strip(_HTML_SPACE)
         elif tag == "meta":
             self._meta(attributes)
-        elif tag == "link":
-            relations = set(attributes.get("rel", "").lower().split())
-            other_language = "alternate" in relations and "hreflang" in attributes
-            if other_language or relations & _FOLLOWED_RELATIONS:
-                self._add(attributes.get("href", ""))
         else:
             self._add(attributes.get("src", ""))
             for candidate in _candidate.findall(attributes.get("srcset", "")):
@@ -324,12 +294,10 @@ class _Reader:
         content = attributes.get("content", "")
         if attributes.get("name", "").lower() == "robots":
             self.robots.update(re.split(r"[\s,]+", content.lower()))
-        elif attributes.get("http-equiv", "").lower() == "refresh" and self.refresh is None:
-            found = _refresh.match(content[: 2 * MAX_LENGTH])
-            if found:
-                self.refresh = (found[1] or found[2] or found[3] or "").strip()
-                if Extra.REFRESH in self.extra:
-                    self._add(self.refresh)
+        elif attributes.get("http-equiv", "").lower() == "refresh" and (
+            found := _refresh.match(content[: 2 * MAX_LENGTH])
+        ):
+            self._add(found[1] or found[2] or found[3] or "")
 
 
 def _attributes(text: str) -> dict[str, str]:
@@ -372,25 +340,3 @@ def base_of(page: Page, url: Url) -> Url:
 def query_encoding(encoding: str) -> str:
     """What queries of a page's links are escaped in, the standard's "output encoding"."""
     return "utf-8" if encoding.startswith("utf-16") else encoding
-
-
-def resolve(
-    hrefs: Iterable[str],
-    base: Url,
-    *,
-    max_length: int = MAX_LENGTH,
-    drop: re.Pattern[str] | None = DROPPED_PARAMS,
-    encoding: str = "utf-8",
-) -> tuple[list[Url], list[tuple[str, str]]]:
-    """Return the different URLs that the links lead to, and (href, reason) of the unusable ones."""
-    encoding = query_encoding(encoding)
-    urls: dict[Url, None] = {}
-    unusable: list[tuple[str, str]] = []
-    for href in hrefs:
-        try:
-            url = normalise(href, base, max_length=max_length, drop=drop, encoding=encoding)
-        except UrlError as error:
-            unusable.append((href[:MAX_SHOWN], error.reason))
-        else:
-            urls[url] = None
-    return list(urls), unusable

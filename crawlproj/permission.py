@@ -24,7 +24,7 @@ from crawlproj.frontier.messages import Kind, Push
 from crawlproj.frontier.scoring import HIGHEST
 from crawlproj.outcomes import Held
 from crawlproj.records import encode_rest
-from crawlproj.urls import UrlError, normalise
+from crawlproj.urls import UrlError, location, normalise
 
 if TYPE_CHECKING:
     from scrapy.http import Response
@@ -215,11 +215,11 @@ class Permission:
 
     def _followed(self, response: Response, request: Request) -> bool:
         """Queue where a robots.txt has moved to, at the host it has moved to."""
-        location = response.headers.get("Location")
-        if not location:
+        to = location(response.headers.get("Location"))
+        if not to:
             return False
         try:
-            target = normalise(location.decode("latin-1"), normalise(response.url))
+            target = normalise(to, normalise(response.url))
         except UrlError:
             return False
         meta = {ROBOTS_TXT: request.meta[ROBOTS_TXT], "hops": request.meta.get("hops", 0) + 1}

@@ -16,8 +16,9 @@ from crawlproj.permission import FIRST
 AT_ONCE = 500
 
 
-async def purge(frontier: Frontier) -> None:
-    """Forget the crawl: queues, leases, ledger, seen filter, dead letters, waiting seeds."""
+async def purge(frontier: Frontier, seeds_key: str | None = None) -> None:
+    """Forget the crawl: queues, leases, ledger, seen filter, dead letters, and the seeds that wait
+    at this key, or where they do unless a project says otherwise."""
     client, crawl = frontier.client, frontier.crawl
     for shard in frontier.shards:
         number = shard.number
@@ -32,7 +33,7 @@ async def purge(frontier: Frontier) -> None:
         seen = keys.seen_prefix(crawl, number)
         await client.unlink(*(f"{seen}{layer}" for layer in range(MOST_LAYERS)))
         await client.unlink(*keys.vector(crawl, number))
-    seeds = keys.start_urls(crawl)
+    seeds = seeds_key or keys.start_urls(crawl)
     for key in (seeds, keys.rejected(seeds), keys.taking(seeds)):
         await client.unlink(key)
 

@@ -33,6 +33,7 @@ from crawlproj.frontier.scoring import Novelty, level, strategy
 from crawlproj.grouping import AddressGroups
 from crawlproj.holding import Holds
 from crawlproj.intake import Intake, parse_seed
+from crawlproj.links import MAX_SHOWN
 from crawlproj.notes import Notes
 from crawlproj.outcomes import Held, Patience
 from crawlproj.patterns import Evidence
@@ -174,6 +175,7 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
             self._introduce,
             quarantine=self._quarantine,
             drop=drop,
+            keeps_referer=config.referer,
         )
         self._sitemaps = SitemapReader(self.discovery)
         self.permission = self._permission() if config.robots else None
@@ -325,7 +327,7 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
         return encode_request(request, host, self.spider, self.config.max_record_bytes)
 
     def _refuse(self, request: Request, reason: str) -> None:
-        key = f"{reason} {request.url}"
+        key = f"{reason} {request.url[:MAX_SHOWN]}"
         self.worker.push(Push(Kind.FILTERED, "", 0, reason.encode(), key))
 
     def _introduce(self, host: str) -> None:

@@ -17,7 +17,7 @@ from scrapy.exceptions import DownloadCancelledError
 
 from crawlproj import sitemaps
 from crawlproj.outcomes import TRANSIENT_STATUSES, Held, may_pass
-from crawlproj.urls import normalise
+from crawlproj.urls import location, normalise
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -46,8 +46,8 @@ class SitemapReader:
     def offer(self, host: str, locations: Iterable[str]) -> None:
         """The sitemaps that a host's robots.txt names."""
         base = normalise(f"{host}/robots.txt")
-        for location in locations:
-            self._discovery.sitemap(location, base, 0)
+        for one in locations:
+            self._discovery.sitemap(one, base, 0)
 
     def prepare(self, request: Request, held: Held) -> None:
         """Let a request for a sitemap come back here, however it ends."""
@@ -72,8 +72,7 @@ class SitemapReader:
         if response.status in TRANSIENT_STATUSES:
             held.retry_entry = held.lease.entry
         elif 300 <= response.status < 400:
-            location = (response.headers.get("Location") or b"").decode("latin-1")
-            self._lead(response, [location])
+            self._lead(response, [location(response.headers.get("Location"))])
             held.filtered = REASON
         elif response.status < 300:
             await self._read(response, held)
@@ -96,8 +95,8 @@ class SitemapReader:
 
     def _lead(self, response: Response, locations: Iterable[str]) -> None:
         steps = _steps(response.meta[SITEMAP]) + 1
-        for location in locations:
-            self._discovery.sitemap(location, normalise(response.url), steps)
+        for one in locations:
+            self._discovery.sitemap(one, normalise(response.url), steps)
 
     async def _follow(self, response: Response, urls: list[str]) -> None:
         base, depth = normalise(response.url), response.meta["depth"] + 1

@@ -43,6 +43,7 @@ _HOSTS_CACHED = 65_536
 # Escapes and fragments make a URL longer than its normal form, but not without end.
 _RAW_FACTOR = 4
 
+_ASCII = bytes(range(0x80))
 _C0_OR_SPACE = "".join(map(chr, range(0x21)))
 _TAB_OR_NEWLINE = re.compile(r"[\t\n\r]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -130,6 +131,12 @@ def normalise(
     elif (clean := _clean_absolute(url)) and not _has_dropped(drop, clean[3]):
         return _within(max_length, Url(_host_key(clean[1]), clean[2] or "/"))
     return _within(max_length, _parse(url, base, drop, encoding))
+
+
+def location(header: bytes | None) -> str:
+    """What a `Location` header says, as text. Servers send names beyond ASCII in whatever encoding
+    they are stored in, mostly UTF-8, so those bytes are asked for as they came."""
+    return quote_from_bytes(header or b"", safe=_ASCII)
 
 
 def _has_dropped(drop: re.Pattern[str] | None, query: str | None) -> bool:

@@ -4,6 +4,7 @@ Ours begin with CRAWL_, FRONTIER_, POLITENESS_ or SEEN_ and are listed, each wit
 the README; a misspelt one stops the start. Everything else is Scrapy's or scrapy-redis's.
 """
 
+import pipelines
 from crawlproj.extensions.feeds import default_feeds
 
 BOT_NAME = "crawlproj"
@@ -37,8 +38,8 @@ DOWNLOADER_MIDDLEWARES = {
     "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": None,
     "crawlproj.middlewares.content.ContentMiddleware": 390,
     "crawlproj.middlewares.priority.PriorityMiddleware": 400,
-    # Nearer to the server than retries, which hide what they repeat.
-    "crawlproj.middlewares.politeness.PolitenessMiddleware": 580,
+    # Nearer to the server than retries and redirects, which hide what they send on.
+    "crawlproj.middlewares.politeness.PolitenessMiddleware": 845,
     "scrapy.downloadermiddlewares.stats.DownloaderStats": None,
     "crawlproj.lean.counts.DownloaderStats": 850,
 }
@@ -61,13 +62,8 @@ COOKIES_ENABLED = False
 TELNETCONSOLE_ENABLED = False
 REMOTE_CONTROL_ENABLED = False
 
-# Items, in the order in which they pass
-ITEM_PIPELINES = {
-    "pipelines.validate.ValidatePipeline": 100,
-    "pipelines.text.TextPipeline": 200,
-    "pipelines.formulas.FormulasPipeline": 300,
-    "pipelines.stats.StatsPipeline": 400,
-}
+# Items, which pass the pipelines in their order
+ITEM_PIPELINES = pipelines.ITEM_PIPELINES
 CONCURRENT_ITEMS = 1
 
 # Output

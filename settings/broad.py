@@ -3,6 +3,7 @@
 from settings.base import *  # noqa: F403
 
 CRAWL_SCOPE = "any"
+CRAWL_REFERER = False
 CRAWL_PAGES_PER_HOST = 500
 CRAWL_PAGES_PER_DOMAIN = 20_000
 CRAWL_PATTERNS = "alike"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import AsyncIterator, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,7 @@ from crawlproj.items import PageItem, utc_timestamp
 from crawlproj.joining import name_worker
 from crawlproj.middlewares.content import body_size
 from crawlproj.robots import directives
-from crawlproj.urls import Url, UrlError, normalise, param_pattern
+from crawlproj.urls import Url, UrlError, location
 
 if TYPE_CHECKING:
     from typing import Self
@@ -104,10 +103,9 @@ class SiteSpider(scrapy.Spider):
             yield self._page(response)
 
     def _read(self, response: TextResponse) -> Iterator[PageItem]:
-        config = self.config
-        extra = links.Extra.IMAGES if config.media else links.Extra.NONE
+        config = self._config()
         page = links.extract(
-            response.body, _charset(response), extra=extra, skip_nofollow=config.nofollow
+            response.body, _charset(response), images=config.media, skip_nofollow=config.nofollow
         )
         said = directives(response.headers.getlist("X-Robots-Tag"), self._robots_name)
         is_nofollow = config.nofollow and (page.nofollow or "nofollow" in said)
@@ -123,21 +121,17 @@ class SiteSpider(scrapy.Spider):
         if held := scheduler.notes.of(response.request):
             held.filtered = "noindex"
 
-    @cached_property
-    def config(self) -> Config:
-        """Every setting of ours, read once."""
-        return Config.from_settings(self.settings)
+    def _config(self) -> Config:
+        """Every setting of ours, with the plan of the crawl that this worker has joined."""
+        config: Config = self.crawler.engine.scheduler.config  # type: ignore[union-attr]
+        return config
 
     @cached_property
     def _robots_name(self) -> str:
         return str(self.settings.get("ROBOTSTXT_USER_AGENT") or self.settings["USER_AGENT"])
 
     def _normal(self, url: str, base: Url | None = None) -> Url:
-        return normalise(url, base, drop=self._dropped)
-
-    @cached_property
-    def _dropped(self) -> re.Pattern[str]:
-        return param_pattern(self.config.drop_params)
+        return self._discovery().normal(url, base)
 
     def _discovery(self) -> Discovery:
         discovery: Discovery = self.crawler.engine.scheduler.discovery  # type: ignore[union-attr]
@@ -162,12 +156,12 @@ class SiteSpider(scrapy.Spider):
         )
 
     def _redirect(self, response: Response) -> str:
-        location = (response.headers.get("Location") or b"").decode("latin-1")
+        to = location(response.headers.get("Location"))
         passed = [*response.meta.get("redirects", ()), response.url]
         try:
-            target = self._normal(location, self._normal(response.url))
+            target = self._normal(to, self._normal(response.url))
         except UrlError as error:
-            raise RedirectError(f"to {location[:200]!r}: {error}") from None
+            raise RedirectError(f"to {to[:200]!r}: {error}") from None
         if str(target) in passed or len(passed) > MOST_REDIRECTS:
             raise RedirectError(f"in a circle or too far: {' → '.join(passed[-3:])} → {target}")
         return self._discovery().redirect(target, response.meta["depth"], response.url, passed)

@@ -10,6 +10,7 @@ import csv
 import importlib
 import importlib.util
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import aiohttp
 import yarl
 
 from crawlproj import links
-from crawlproj.urls import Url, normalise
+from crawlproj.urls import Url, UrlError, normalise
 
 
 class Bare:
@@ -48,11 +49,19 @@ class Bare:
         async with self._session.get(yarl.URL(str(url), encoded=True)) as response:
             body = await response.read()
         page = links.extract(body, "utf-8")
-        found, _ = links.resolve(page.links, url)
+        found = _usable(page.links, url)
         for one in found:
             if one.host == url.host:
                 self.add(one)
         self._rows.writerow((str(url), response.status, page.title, len(found)))
+
+
+def _usable(hrefs: list[str], base: Url) -> set[Url]:
+    found = set()
+    for href in hrefs:
+        with suppress(UrlError):
+            found.add(normalise(href, base))
+    return found
 
 
 async def crawl(seed: str, concurrency: int, path: Path) -> None:

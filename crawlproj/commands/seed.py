@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from scrapy import Request
 from scrapy.exceptions import UsageError
 
-from crawlproj import keys
+from crawlproj import joining, keys
 from crawlproj.commanding import FrontierCommand, show
+from crawlproj.config import Config
+from crawlproj.dupefilter import SeenFilter
 from crawlproj.frontier.frontier import Frontier
-from crawlproj.intake import LIST, SeedList, parse_seed
+from crawlproj.intake import parse_seed
+from crawlproj.records import Address
 from crawlproj.urls import normalise
 
 
@@ -27,13 +32,22 @@ class Command(FrontierCommand):
         parser.add_argument("-f", "--file", help="read seeds from a file, one a line")
 
     async def work(self, frontier: Frontier, rest: list[str], opts: argparse.Namespace) -> int:
+        assert self.settings is not None
         given = _given(rest, opts.file)
-        usable, refused = _sorted_out(given)
+        seeds = joining.seed_list_of(frontier.client, self.settings, frontier.crawl)
+        meta = await _running(frontier)
+        drop = joining.dropped_params(meta, Config.from_settings(self.settings))
+        usable, refused = _sorted_out(given, drop)
         for seed, reason in refused:
             print(f"refused: {seed}: {reason}", file=sys.stderr)
-        new = await _new_ones(frontier, usable)
+        waiting, _ = _sorted_out([one.decode(errors="replace") for one in await seeds.peek()], drop)
+        new = [
+            seed
+            for address, seed in usable.items()
+            if address not in waiting and not (meta and await _is_taken(frontier, address))
+        ]
         if new:
-            await frontier.client.lpush(keys.start_urls(frontier.crawl), *new)
+            await seeds.add(new)
         found = {"given": len(given), "new": len(new), "refused": len(refused)}
         known = len(given) - len(new) - len(refused)
         show(opts, found, f"{len(new)} new, {known} known already, {len(refused)} refused")
@@ -57,33 +71,36 @@ def _given(urls: list[str], file: str | None) -> list[str]:
     return seeds
 
 
-def _sorted_out(seeds: list[str]) -> tuple[dict[str, str], list[tuple[str, str]]]:
-    """What can be used, by the URL that it stands for, and what cannot, with the reason."""
-    usable: dict[str, str] = {}
+def _sorted_out(
+    seeds: Iterable[str], drop: re.Pattern[str]
+) -> tuple[dict[Address, str], list[tuple[str, str]]]:
+    """What can be used, by the request that it stands for, and what cannot, with the reason."""
+    requests = SeenFilter(None, "")
+    requests.attach(None, drop)
+    usable: dict[Address, str] = {}
     refused = []
     for seed in seeds:
         try:
-            usable.setdefault(str(normalise(_url(seed))), seed)
+            usable.setdefault(requests.address(_request(seed, drop)), seed)
         except (ValueError, TypeError) as error:
             refused.append((seed[:200], str(error)))
     return usable, refused
 
 
-def _url(seed: str) -> str:
-    return parse_seed(seed.encode()).url if seed.startswith("{") else seed
+def _request(seed: str, drop: re.Pattern[str]) -> Request:
+    """As the `site` spider makes it of a seed."""
+    if not seed.startswith("{"):
+        return Request(str(normalise(seed, drop=drop)))
+    request = parse_seed(seed.encode())
+    return request.replace(url=str(normalise(request.url, drop=drop)))
 
 
-async def _new_ones(frontier: Frontier, seeds: dict[str, str]) -> list[str]:
-    """Seeds that neither wait in the list nor belong to the crawl that runs."""
-    waiting = await SeedList(frontier.client, keys.start_urls(frontier.crawl), LIST).peek()
-    known, _ = _sorted_out([seed.decode(errors="replace") for seed in waiting])
+async def _running(frontier: Frontier) -> dict[str, str]:
+    """The META of the crawl that seeds given now would belong to, empty if it has not begun."""
     meta = await frontier.attach()
-    new = {url: seed for url, seed in seeds.items() if url not in known}
-    if not meta or meta["state"] == "finished":
-        return list(new.values())
-    return [seed for url, seed in new.items() if not await _is_taken(frontier, url)]
+    return meta if meta and meta["state"] != "finished" else {}
 
 
-async def _is_taken(frontier: Frontier, url: str) -> bool:
-    key = keys.seeds(frontier.crawl, frontier.shard_of(normalise(url).host).number)
-    return bool(await frontier.client.sismember(key, url))
+async def _is_taken(frontier: Frontier, address: Address) -> bool:
+    key = keys.seeds(frontier.crawl, frontier.shard_of(address.host).number)
+    return bool(await frontier.client.sismember(key, address.key))

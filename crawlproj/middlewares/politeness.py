@@ -7,6 +7,7 @@ decides nothing about the request itself.
 
 from __future__ import annotations
 
+import logging
 import random
 import time
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from scrapy.exceptions import NotConfigured
 
 from crawlproj.config import Config
 from crawlproj.frontier import pacing
+from crawlproj.links import MAX_SHOWN
 from crawlproj.outcomes import TRANSIENT_STATUSES, Held, may_pass
 from crawlproj.permission import ROBOTS_TXT
 
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
     from crawlproj.scheduler import Scheduler
 
+logger = logging.getLogger(__name__)
+
 ANSWERED, FAILED, OVERLOADED = -1, 1, 2
 
 
@@ -37,6 +41,7 @@ class PolitenessMiddleware:
 
     def __init__(self, config: Config, scheduler: Callable[[], Scheduler | None]) -> None:
         self._scheduler = scheduler
+        self._has_warned = False
         self._slowness = config.slowness
         self._longest_pause_ms = round(config.longest_pause_s * 1000)
         self._backoff_ms = round(config.backoff_s * 1000)
@@ -76,7 +81,17 @@ class PolitenessMiddleware:
 
     def _held(self, request: Request) -> Held | None:
         scheduler = self._scheduler()
-        return scheduler.notes.of(request) if scheduler is not None else None
+        if scheduler is None:
+            return None
+        held = scheduler.notes.of(request)
+        if held is None and not self._has_warned:
+            self._has_warned = True
+            logger.warning(
+                "%s was not asked for through the frontier: such requests keep no host's pace and "
+                "heed no robots.txt (docs/politeness.md); this is said once",
+                request.url[:MAX_SHOWN],
+            )
+        return held
 
     def _note(self, held: Held, health: int, robots_txt: Response | None = None) -> None:
         scheduler, host = self._scheduler(), held.lease.host

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from crawlproj.demo.log import fetch_counts
+from crawlproj.auditing import RESOLUTION_S
+from crawlproj.demo.log import fetch_counts, smallest_gap_s
 from tests.servers.fleet import PROJECT, Fleet, Worker, fleet
 from tests.servers.origin import RESET, Origin, Reply, Request, Route
 from tests.servers.redis import RedisServer, wait_for
@@ -252,6 +253,23 @@ def test_two_workers_fetch_each_request_once(shop: Shop, redis_server: RedisServ
     assert_settled(shop.status(), "stopped")
 
 
+def test_a_download_delay_lies_between_any_two_requests_of_all_workers(
+    shop: Shop, redis_server: RedisServer
+) -> None:
+    delay_s, pages = 0.4, 8
+    add_spider(shop.ships.project, "shop", FAN)
+    with Origin({}, default=Reply(body=b"0")) as origin:
+        for _ in range(2):
+            shop.crawl({"DOWNLOAD_DELAY": delay_s})
+        wait_for(lambda: len(shop.status()["workers"]) == 2, "two workers", 40)
+        urls = [origin.url(f"/{number}") for number in range(pages)]
+        redis_server.cli("rpush", "shop:start_urls", *urls)
+        wait_for(lambda: shop.status()["done"] == pages, "every page", 40)
+        assert shop.stop() == ["stopped"] * 2
+    assert len(origin.requests()) == pages
+    assert smallest_gap_s(origin.requests())[origin.host] >= delay_s - RESOLUTION_S
+
+
 def test_better_priorities_are_fetched_first(shop: Shop, redis_server: RedisServer) -> None:
     add_spider(shop.ships.project, "shop", FAN)
     with Origin(fan(30)) as origin:
@@ -360,6 +378,34 @@ def test_seeds_come_in_every_form_that_scrapy_redis_knows(
     assert redis.exists(push[1]) == 0
     [rejected] = redis.lrange(f"{push[1]}:rejected", 0, -1)
     assert json.loads(rejected)["seed"] == '{"no": "url"}'
+
+
+OWN_KEY = """
+from scrapy_redis.spiders import RedisSpider
+
+
+class OwnKeySpider(RedisSpider):
+    name = "shop"
+    redis_key = "queue:%(name)s"
+    custom_settings = {"REDIS_START_URLS_AS_SET": True}
+
+    def parse(self, response):
+        yield {"url": response.url}
+"""
+
+
+def test_the_seed_command_goes_by_what_the_spider_itself_says(
+    shop: Shop, redis_server: RedisServer, redis: Redis
+) -> None:
+    add_spider(shop.ships.project, "shop", OWN_KEY)
+    settings = SETTINGS.format(url=redis_server.url) + 'COMMANDS_MODULE = "crawlproj.commands"\n'
+    (shop.ships.project / "shop" / "settings.py").write_text(settings)
+    with Origin({}, default=Reply()) as origin:
+        added = shop.ships.command("seed", "shop", origin.url("/"))
+        assert added.stdout == "1 new, 0 known already, 0 refused\n", added.stderr
+        assert redis.smembers("queue:shop") == {origin.url("/").encode()}
+        assert shop.crawl(STOP_WHEN_IDLE).wait(30) == "finished"
+        assert shop.items() == [{"url": origin.url("/")}]
 
 
 def test_no_start_and_no_exit_of_a_worker_wipes_what_is_shared(

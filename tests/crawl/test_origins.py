@@ -74,7 +74,8 @@ def test_a_certificate_that_nobody_vouches_for_is_refused_by_default(
 
 
 def moved(to: str) -> Reply:
-    return Reply(302, {"Location": to})
+    """A redirect whose header is UTF-8 as it stands, unescaped."""
+    return Reply(302, {"Location": to.encode().decode("latin-1")})
 
 
 def mapped(location: str) -> Reply:
@@ -137,3 +138,33 @@ def test_nothing_leads_to_an_address_that_is_not_open(
     assert met == ({"/robots.txt", "/", "/page", "/map.xml"} if allowed else set())
     assert (now["balance"], now["queued"], now["leased"]) == (0, 0, 0)
     assert bool(now["filtered"].get("robots_unreachable")) is not bool(allowed)
+
+
+def test_redirects_of_pages_robots_txt_and_sitemaps_lead_to_names_beyond_ascii(
+    ships: Fleet,
+) -> None:
+    rules = b"User-agent: *\nDisallow: /private\nSitemap: /map.xml"
+    pages = b"<urlset><url><loc>/mapped</loc></url></urlset>"
+    routes: dict[str, Route] = {
+        "/robots.txt": moved("/roböter.txt"),
+        "/rob%C3%B6ter.txt": Reply(body=rules),
+        "/map.xml": moved("/plän.xml"),
+        "/pl%C3%A4n.xml": Reply(headers={"Content-Type": "text/xml"}, body=pages),
+        "/": moved("/café"),
+        "/caf%C3%A9": Reply(body=b"<a href=/private>x</a>"),
+        "/mapped": Reply(),
+    }
+    with Origin(routes) as origin:
+        ships.start({"CRAWL_SITEMAPS": "True"}, seeds=origin.url("/"), delay=0)
+        assert ships.wait() == ["finished"]
+        assert paths(origin) == sorted(routes)
+
+
+def test_pages_that_refresh_to_each_other_are_followed_and_fetched_once(ships: Fleet) -> None:
+    def refresh(to: str) -> Reply:
+        return Reply(body=f"<meta http-equiv=refresh content='0; url={to}'>".encode())
+
+    with Origin({"/": refresh("/a"), "/a": refresh("/b"), "/b": refresh("/")}) as origin:
+        ships.start({"ROBOTSTXT_OBEY": "False"}, seeds=origin.url("/"), delay=0)
+        assert ships.wait() == ["finished"]
+        assert paths(origin) == sorted(PAGES)

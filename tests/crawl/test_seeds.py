@@ -133,14 +133,74 @@ def test_a_bad_seed_is_set_aside_with_its_reason_and_the_good_ones_go_on(
     assert redis.exists(SEEDS) == 0
 
 
-def test_a_key_of_another_kind_stops_the_worker_with_a_sentence(
+def test_a_key_of_another_kind_is_named_and_waited_for_until_it_is_put_right(
     ships: Fleet, redis_server: RedisServer, origin: Origin
 ) -> None:
-    redis_server.cli("sadd", SEEDS, origin.url("/"))
-    worker = ships.start(FAST)
-    assert worker.wait(30) == "failed"
-    assert f"{SEEDS} is no list: delete it and push seeds with lpush" in worker.log
+    redis_server.cli("sadd", SEEDS, origin.url("/2"))
+    worker = ships.start(FAST, seeds=origin.url("/1"), delay=0)
+    worker.wait_for_log(f"{SEEDS} is no list: delete it and push seeds with lpush")
+    wait_for(lambda: ships.status()["done"] == 1, "the page that was given by argument", 20)
+    time.sleep(1.5)  # in which an idle worker has looked several times whether anything is left
+    assert worker.is_running and ships.status()["state"] == "running"
+    redis_server.cli("del", SEEDS)
+    redis_server.cli("lpush", SEEDS, origin.url("/2"))
+    assert worker.wait(30) == "finished"
+    assert sorted(ships.urls()) == [origin.url("/1"), origin.url("/2")]
     assert "Traceback" not in worker.log
+
+
+@pytest.mark.parametrize(
+    ("settings", "key", "kind"),
+    [
+        (["REDIS_START_URLS_AS_SET=True"], SEEDS, b"set"),
+        (["REDIS_START_URLS_AS_ZSET=True"], SEEDS, b"zset"),
+        (["REDIS_START_URLS_KEY=mine:%(name)s"], "mine:site", b"list"),
+    ],
+)
+def test_the_seed_command_pushes_where_workers_look_and_purging_forgets_it(
+    ships: Fleet, redis: Redis, settings: list[str], key: str, kind: bytes
+) -> None:
+    given = [word for setting in settings for word in ("-s", setting)]
+    added = ships.command("seed", "site", "http://a/1", "http://a/2", *given)
+    assert (added.stdout, added.stderr) == ("2 new, 0 known already, 0 refused\n", "")
+    added = ships.command("seed", "site", "http://a/2", "http://a/3", *given)
+    assert added.stdout == "1 new, 1 known already, 0 refused\n"
+    assert redis.keys("*") == [key.encode()] and redis.type(key) == kind
+    asyncio.run(begin(ships.redis_url))
+    assert ships.command("purge", "site", "--yes", *given).returncode == 0
+    assert redis.keys("*") == []
+
+
+async def begin(redis_url: str) -> None:
+    """A crawl that nobody works on."""
+    client = await connect(redis_url)
+    await Frontier(client, "site", "w").open(Limits(), {}, "run")
+    await client.aclose()
+
+
+def test_a_seed_is_not_pushed_to_a_key_of_another_kind(ships: Fleet, redis: Redis) -> None:
+    redis.sadd(SEEDS, "http://a/1")
+    added = ships.command("seed", "site", "http://a/2")
+    assert (added.returncode, added.stdout) == (1, "")
+    assert added.stderr == f"{SEEDS} is no list: delete it and push seeds with lpush\n"
+
+
+def test_seeds_that_are_different_requests_to_the_crawl_are_all_new(
+    ships: Fleet, origin: Origin
+) -> None:
+    def post(body: str) -> str:
+        return json.dumps({"url": origin.url("/form"), "method": "POST", "body": body})
+
+    pages = [origin.url(f"/?sid={number:016}") for number in range(2)]
+    settings = {**FAST, "CRAWL_DROP_PARAMS": "other"}
+    worker = ships.start(settings, seeds=origin.url("/"), delay=0, stay="true")
+    wait_for(ships.urls, "a page", 20)
+    added = ships.command("seed", "site", post("1"), post("2"), post("1"), *pages)
+    assert added.stdout == "4 new, 1 known already, 0 refused\n"
+    wait_for(lambda: ships.status()["done"] == 5, "every page", 20)
+    added = ships.command("seed", "site", post("1"), pages[0], f"{pages[0]}&other=1", post("3"))
+    assert added.stdout == "1 new, 3 known already, 0 refused\n"
+    assert worker.is_running
 
 
 def test_no_seed_is_lost_to_a_filter_that_calls_everything_seen(

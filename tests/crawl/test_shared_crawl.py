@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 from collections import Counter
 from collections.abc import Iterator
@@ -9,9 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from crawlproj.config import Config
+from crawlproj.connection import connect
 from crawlproj.demo import DemoServer, WebSpec
 from crawlproj.demo.log import fetch_counts, most_concurrent, smallest_gap_s
+from crawlproj.frontier.frontier import Frontier
+from crawlproj.joining import join
 from tests.servers.fleet import Fleet, fleet
+from tests.servers.origin import Origin, Reply, Route
 from tests.servers.redis import RedisServer, wait_for
 
 SPEC = WebSpec(seed=7, hosts=50, pages=2000, flaky=0.0, slow=0.0)
@@ -175,11 +181,11 @@ def test_a_worker_that_joins_keeps_the_pace_and_limits_of_the_crawl(ships: Fleet
         ships.start(seeds=",".join(web.seeds), delay=0.6, pages=20)
         wait_for(lambda: ships.status()["done"] >= 2, "a beginning", 30)
         ships.start()
-        told = ships.start(delay=0, pages=5)
+        told = ships.start(delay=0, pages=5, minutes=7)
         assert ships.wait() == ["finished"] * 3
         assert min(smallest_gap_s(web.requests()).values()) >= 0.6
     assert ships.status()["done"] == 20
-    assert "was begun with delay 0.6, pages 20" in told.log
+    assert "was begun with delay 0.6, pages 20, minutes without limit and" in told.log
     assert "was begun with" not in ships.workers[1].log
 
 
@@ -232,3 +238,38 @@ def test_a_worker_has_no_more_requests_under_way_than_it_may(ships: Fleet, downl
         assert worker.wait() == "finished"
         log = [request._replace(host="all of them") for request in server.requests()]
     assert most_concurrent(log) == {"all of them": 3}
+
+
+def test_a_worker_that_joins_reads_pages_by_the_plan_of_the_crawl(ships: Fleet) -> None:
+    """Not by its own settings: it was told neither of images nor of parameters."""
+    token = "0123456789abcdef"
+    routes: dict[str, Route] = {
+        "/": Reply(body=b"<img src=/i.png>"),
+        "/i.png": Reply(headers={"Content-Type": "image/png"}),
+        "/go": Reply(302, {"Location": f"/go?sid={token}"}),
+        f"/go?sid={token}": Reply(),
+        f"/seed?sid={token}": Reply(),
+    }
+    planned = Config(media=True, drop_params=("other",), delay_s=0)
+    with Origin(routes) as origin:
+        asyncio.run(begin(ships.redis_url, planned))
+        seeds = map(origin.url, ("/", "/go?other=1", f"/seed?sid={token}"))
+        ships.start({"ROBOTSTXT_OBEY": "False"}, seeds=",".join(seeds))
+        assert ships.wait() == ["finished"]
+        assert sorted(one.path for one in origin.requests()) == sorted(routes)
+    assert ships.status()["dead"] == 0
+
+
+async def begin(redis_url: str, config: Config) -> None:
+    """A crawl that nobody works on yet."""
+    client = await connect(redis_url)
+    await join(Frontier(client, "site", "w"), config)
+    await client.aclose()
+
+
+def test_rows_name_no_referer_where_the_crawl_keeps_none(ships: Fleet) -> None:
+    with Origin({"/": Reply(body=b"<a href=/a>x</a>"), "/a": Reply()}) as origin:
+        ships.start({"CRAWL_REFERER": "False"}, seeds=origin.url("/"), delay=0)
+        assert ships.wait(30) == ["finished"]
+        rows = {row["url"]: row["referer"] for row in ships.rows("pages")}
+        assert rows == {origin.url("/"): "", origin.url("/a"): ""}

@@ -7,12 +7,12 @@ import html
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from crawlproj.links import MAX_TITLE, Extra, base_of, extract, resolve
+from crawlproj.links import MAX_TITLE, base_of, extract, query_encoding
 from crawlproj.urls import MAX_LENGTH, normalise
+from tests.contract.discovering import collected, followed
 from tests.fuzz.harness import fuzzed, linear_time
 
 URL = normalise("http://example.com/dir/page")
-EVERYTHING = Extra.FRAMES | Extra.RELATED | Extra.IMAGES | Extra.REFRESH
 # fmt: off
 TOKENS = st.sampled_from([
     "<a ", "<A\n", "<area ", "<a", "<abbr ", "href=/1", 'href="/2"', "href='/3'", "href = /4",
@@ -43,15 +43,15 @@ NOTHING_MOVES = st.sampled_from(
 
 @fuzzed(BODIES, CHARSETS, st.booleans(), examples=500)
 def test_any_body_is_a_page_within_bounds(body: bytes, charset: str | None, heeds: bool) -> None:
-    page = extract(body, charset, max_links=7, extra=EVERYTHING, skip_nofollow=heeds)
+    page = extract(body, charset, max_links=7, images=True, skip_nofollow=heeds)
     assert len(page.links) <= 7 and len(set(page.links)) == len(page.links)
     assert (page.overflow == 0) or len(page.links) == 7
     assert len(page.title) <= MAX_TITLE
     assert sum(map(len, page.links)) <= 4 * len(body) + 100
-    assert page == extract(body, charset, max_links=7, extra=EVERYTHING, skip_nofollow=heeds)
-    urls, unusable = resolve(page.links, base_of(page, URL), encoding=page.encoding)
-    assert len(urls) + len(unusable) <= len(page.links)
-    assert all(len(str(url)) <= MAX_LENGTH for url in urls)
+    assert page == extract(body, charset, max_links=7, images=True, skip_nofollow=heeds)
+    pushes = collected(page.links, base_of(page, URL), query_encoding(page.encoding))
+    assert len(pushes) <= len(page.links)
+    assert all(len(url) <= MAX_LENGTH for url in followed(pushes))
 
 
 @fuzzed(st.lists(NOTHING_MOVES, max_size=25).map("".join), examples=500)
@@ -80,5 +80,5 @@ def test_what_is_escaped_properly_comes_back(title: str, href: str, charset: str
 def test_a_page_of_one_thing_over_and_over_costs_linear_time(piece: str) -> None:
     body = (piece * (300_000 // len(piece))).encode()
     with linear_time():
-        page = extract(body, extra=EVERYTHING, skip_nofollow=True)
-        resolve(page.links, base_of(page, URL), encoding=page.encoding)
+        page = extract(body, images=True, skip_nofollow=True)
+        collected(page.links, base_of(page, URL), query_encoding(page.encoding))

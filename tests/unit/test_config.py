@@ -38,6 +38,7 @@ BAD: dict[str, tuple[list[Any], str]] = {
     "CRAWL_TRAPS": (["perhaps"], "give true or false"),
     "CRAWL_NOINDEX": (["perhaps"], "give true or false"),
     "CRAWL_SITEMAPS": (["perhaps"], "give true or false"),
+    "CRAWL_REFERER": (["perhaps"], "give true or false"),
     "CRAWL_MEDIA": (["perhaps"], "give true or false"),
     "CRAWL_DROP_PARAMS": (["a=b", "*", "a**", [5], 5], "give names such as"),
     "CRAWL_TRAP_DEPTH": (NOT_COUNTS, WHOLE),
@@ -210,6 +211,8 @@ def test_every_setting_has_one_of_our_prefixes_and_is_explained() -> None:
 
 # Scrapy's own settings where ours are silent
 
+EIGHT = {"CONCURRENT_REQUESTS_PER_DOMAIN": 8}
+
 
 @pytest.mark.parametrize(
     ("settings", "delay_s", "per_host", "depth"),
@@ -218,8 +221,11 @@ def test_every_setting_has_one_of_our_prefixes_and_is_explained() -> None:
         ({"DOWNLOAD_DELAY": "2.5"}, 2.5, 1, None),
         ({"DOWNLOAD_DELAY": 0, "POLITENESS_DELAY": 3}, 3.0, 1, None),
         ({"DOWNLOAD_DELAY": 2, "POLITENESS_DELAY": 0}, 0.0, 1, None),
-        ({"CONCURRENT_REQUESTS_PER_DOMAIN": 8}, 0.0, 8, None),
-        ({"CONCURRENT_REQUESTS_PER_DOMAIN": 8, "POLITENESS_PER_HOST": 2}, 0.0, 2, None),
+        (EIGHT, 0.0, 8, None),
+        ({**EIGHT, "POLITENESS_PER_HOST": 2}, 0.0, 2, None),
+        ({**EIGHT, "DOWNLOAD_DELAY": 2}, 2.0, 1, None),
+        ({**EIGHT, "DOWNLOAD_DELAY": 2, "POLITENESS_PER_HOST": 3}, 2.0, 3, None),
+        ({**EIGHT, "DOWNLOAD_DELAY": 2, "POLITENESS_DELAY": 1}, 1.0, 8, None),
         ({"DEPTH_LIMIT": "4"}, 0.0, 1, 4),
         ({"DEPTH_LIMIT": 0}, 0.0, 1, None),
         ({"DEPTH_LIMIT": "0", "CONCURRENT_REQUESTS_PER_DOMAIN": "0"}, 0.0, 1, None),

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from crawlproj.links import MAX_SHOWN, MAX_TITLE, Extra, base_of, extract, resolve
-from crawlproj.urls import Url, normalise
+from crawlproj.links import MAX_SHOWN, MAX_TITLE, base_of, extract, query_encoding
+from crawlproj.urls import Url
+from tests.contract.discovering import collected, followed, refused
 
 PAGE_URL = Url("http://example.com", "/dir/page.html")
-EVERYTHING = Extra.FRAMES | Extra.RELATED | Extra.IMAGES | Extra.REFRESH
 
 MARKUP = [
     # spellings of an attribute
@@ -127,45 +127,26 @@ def test_the_scanner_agrees_with_a_tree_building_parser(markup: str) -> None:
 @settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=200), st.sampled_from([None, "utf-8", "utf-16", "shift_jis", "gbk"]))
 def test_no_body_whatsoever_is_an_error(body: bytes, encoding: str | None) -> None:
-    page = extract(b"<a href=/x>" + body, encoding, extra=EVERYTHING, skip_nofollow=True)
-    urls, unusable = resolve(page.links, PAGE_URL, encoding=page.encoding)
-    assert len(urls) + len(unusable) <= len(page.links)
+    page = extract(b"<a href=/x>" + body, encoding, images=True, skip_nofollow=True)
+    assert len(collected(page.links, PAGE_URL, query_encoding(page.encoding))) <= len(page.links)
 
 
-EXTRAS = [
-    ("<iframe src=/f></iframe><frame src=/g>", Extra.FRAMES, ["/f", "/g"]),
-    ("<link rel=next href=/n><link rel='x PREV' href=/p>", Extra.RELATED, ["/n", "/p"]),
-    ("<link rel=canonical href=/c><link rel=stylesheet href=/s>", Extra.RELATED, ["/c"]),
-    (
-        "<link rel=alternate hreflang=de href=/de><link rel=alternate href=/feed>",
-        Extra.RELATED,
-        ["/de"],
-    ),
-    (
-        "<img src=/i.png srcset='/i1.png 1x, /i2.png 2x'>",
-        Extra.IMAGES,
-        ["/i.png", "/i1.png", "/i2.png"],
-    ),
-    ("<source srcset='/a,b.png,/c.png 100w,/d.png'>", Extra.IMAGES, ["/a,b.png,/c.png", "/d.png"]),
-    (
-        "<img srcset='data:image/png;base64,AA 1x, ,/d.png'>",
-        Extra.IMAGES,
-        ["data:image/png;base64,AA", "/d.png"],
-    ),
-    ("<meta http-equiv=refresh content='0; url=/r'>", Extra.REFRESH, ["/r"]),
+IMAGES = [
+    ("<img src=/i.png srcset='/i1.png 1x, /i2.png 2x'>", ["/i.png", "/i1.png", "/i2.png"]),
+    ("<source srcset='/a,b.png,/c.png 100w,/d.png'>", ["/a,b.png,/c.png", "/d.png"]),
+    ("<img srcset='data:image/png;base64,AA 1x, ,/d.png'>", ["data:image/png;base64,AA", "/d.png"]),
 ]
 
 
-@pytest.mark.parametrize(("markup", "extra", "links"), EXTRAS)
-def test_other_links_are_taken_on_request_only(markup: str, extra: Extra, links: list[str]) -> None:
+@pytest.mark.parametrize(("markup", "links"), IMAGES)
+def test_images_are_taken_on_request_only(markup: str, links: list[str]) -> None:
     assert extract(markup.encode()).links == []
-    assert extract(markup.encode(), extra=extra).links == links
-    assert extract(markup.encode(), extra=EVERYTHING).links == links
+    assert extract(markup.encode(), images=True).links == links
 
 
-def test_extra_links_keep_their_place_in_the_page() -> None:
-    body = b"<a href=/1><img src=/2><iframe src=/3></iframe><a href=/4>"
-    assert extract(body, extra=EVERYTHING).links == ["/1", "/2", "/3", "/4"]
+def test_images_and_refreshes_keep_their_place_among_the_links() -> None:
+    body = b"<a href=/1><img src=/2><meta http-equiv=refresh content='0; url=/3'><a href=/4>"
+    assert extract(body, images=True).links == ["/1", "/2", "/3", "/4"]
 
 
 def test_nofollow_anchors_are_left_out_on_request() -> None:
@@ -194,18 +175,18 @@ def test_the_robots_meta_tag_is_read(markup: str, nofollow: bool, noindex: bool)
 @pytest.mark.parametrize(
     ("content", "target"),
     [
-        ("0;url=/x", "/x"),
-        ("0; URL='/x y'", "/x y"),
-        ("5, /x", "/x"),
-        ("0.5;url = &quot;/x&quot;", "/x"),
-        ("30", None),
-        ("", None),
-        ("soon; url=/x", None),
+        ("0;url=/x", ["/x"]),
+        ("0; URL='/x y'", ["/x y"]),
+        ("5, /x", ["/x"]),
+        ("0.5;url = &quot;/x&quot;", ["/x"]),
+        ("30", []),
+        ("", []),
+        ("soon; url=/x", []),
     ],
 )
-def test_the_target_of_a_refresh_is_read(content: str, target: str | None) -> None:
+def test_the_target_of_a_refresh_is_a_link(content: str, target: list[str]) -> None:
     page = extract(f'<meta http-equiv="Refresh" content="{content}">'.encode())
-    assert page.refresh == target
+    assert page.links == target
 
 
 @pytest.mark.parametrize(
@@ -360,8 +341,8 @@ HOSTILE = {
 @pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE.keys())
 def test_hostile_markup_takes_no_longer_than_any_other(body: bytes) -> None:
     started = time.process_time()
-    page = extract(body, extra=EVERYTHING)
-    resolve(page.links, PAGE_URL)
+    page = extract(body, images=True)
+    collected(page.links, PAGE_URL)
     # Generous for a busy machine; anything quadratic needs minutes.
     assert time.process_time() - started < 2
 
@@ -387,20 +368,20 @@ def test_the_base_of_the_links_is_the_first_usable_base_tag(markup: str, base: s
 
 def test_links_become_different_normal_urls_and_reasons() -> None:
     hrefs = ["a", "./a", "A", "/b#c", "//other.org", "javascript:x", "http://[", "/" + "x" * 99_999]
-    urls, unusable = resolve(hrefs, PAGE_URL)
-    assert [str(url) for url in urls] == [
+    pushes = collected(hrefs, PAGE_URL)
+    assert followed(pushes) == [
         "http://example.com/dir/a",
         "http://example.com/dir/A",
         "http://example.com/b",
         "http://other.org/",
     ]
-    assert unusable[:2] == [("javascript:x", "scheme"), ("http://[", "host")]
-    assert unusable[2] == ("/" + "x" * (MAX_SHOWN - 1), "length")
+    long = "/" + "x" * (MAX_SHOWN - 1)
+    assert refused(pushes) == [("scheme", "javascript:x"), ("host", "http://["), ("length", long)]
 
 
 @pytest.mark.parametrize(
     ("encoding", "path"), [("cp1251", "/?%E6"), ("utf-16-le", "/?%D0%B6"), ("utf-8", "/?%D0%B6")]
 )
 def test_queries_are_escaped_in_the_encoding_of_the_page(encoding: str, path: str) -> None:
-    urls, _ = resolve(["/?ж"], PAGE_URL, encoding=encoding)
-    assert urls == [normalise("http://example.com" + path)]
+    pushes = collected(["/?ж"], PAGE_URL, query_encoding(encoding))
+    assert followed(pushes) == ["http://example.com" + path]

@@ -13,6 +13,7 @@ from crawlproj.urls import (
     MAX_LENGTH,
     Url,
     UrlError,
+    location,
     normalise,
     param_pattern,
     registrable_domain,
@@ -375,3 +376,20 @@ def test_userinfo_and_fragment_never_change_the_result(text: str) -> None:
     assert normalise("http://example.com/a#" + text) == plain
     userinfo = "".join(char for char in text if char not in "/\\?#")
     assert normalise(f"http://{userinfo}@example.com/a") == plain
+
+
+@pytest.mark.parametrize(
+    ("header", "url"),
+    [
+        ("/café?q=ü".encode(), "http://example.com/caf%C3%A9?q=%C3%BC"),
+        ("/café".encode("latin-1"), "http://example.com/caf%E9"),
+        ("http://bücher.test/ü".encode(), "http://xn--bcher-kva.test/%C3%BC"),
+        (b"/caf%C3%A9 %zz", "http://example.com/caf%C3%A9%20%zz"),
+        (b"", str(BASE)),
+        (None, str(BASE)),
+    ],
+)
+def test_a_location_is_asked_for_byte_by_byte_as_the_server_sent_it(
+    header: bytes | None, url: str
+) -> None:
+    assert str(normalise(location(header), BASE)) == url

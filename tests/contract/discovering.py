@@ -1,0 +1,63 @@
+"""Links taken in by the real `Discovery` of a worker, and what becomes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from crawlproj.discovery import Discovery
+from crawlproj.frontier.bloom import Geometry
+from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.messages import Kind, Push
+from crawlproj.frontier.scoring import strategy
+from crawlproj.frontier.shard import Shard
+from crawlproj.patterns import OFF, Evidence
+from crawlproj.quarantine import Quarantine
+from crawlproj.rules import Rules
+from crawlproj.urls import Url
+from crawlproj.worker import Worker
+from tests.contract.mortal import hooks
+
+
+def discovery_of(worker: Worker, *, keeps_referer: bool = True) -> Discovery:
+    """As the scheduler builds it for a crawl that may go anywhere."""
+    return Discovery(
+        worker,
+        Rules("any"),
+        strategy("breadth", None),
+        lambda host: None,
+        quarantine=Quarantine(worker.frontier, Evidence(OFF, 1, 0)),
+        keeps_referer=keeps_referer,
+    )
+
+
+def a_worker(frontier: Frontier) -> Worker:
+    return Worker(frontier, hooks(), prefetch=4, lease_timeout_s=60)
+
+
+def an_offline_worker() -> Worker:
+    """One that knows nothing yet and has not met its Redis."""
+    shard = Shard(None, "c", 0, Geometry(1000, 0.001))
+    return a_worker(Frontier(None, "c", "w", shards=[shard]))
+
+
+def collected(hrefs: Iterable[str], base: Url, encoding: str = "utf-8") -> list[Push]:
+    """What a worker that knows nothing yet would push of a page's links."""
+    worker = an_offline_worker()
+    discovery_of(worker).follow(hrefs, base, 1, str(base), encoding)
+    return pushes_of(worker)
+
+
+def pushes_of(worker: Worker) -> list[Push]:
+    """What it has collected and not pushed yet."""
+    return worker._delivery.outbox.first(worker.backlog)
+
+
+def followed(pushes: Iterable[Push]) -> list[str]:
+    """The URLs among them, in their order."""
+    return [push.key for push in pushes if push.kind == Kind.LINK]
+
+
+def refused(pushes: Iterable[Push]) -> list[tuple[str, str]]:
+    """(reason, what was seen of the link) of those that are no URLs to follow."""
+    filtered = (push for push in pushes if push.kind == Kind.FILTERED)
+    return [(reason, text) for reason, _, text in (one.key.partition(" ") for one in filtered)]

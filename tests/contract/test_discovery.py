@@ -1,0 +1,59 @@
+"""From the links of pages to the queues of their hosts, over a real Redis."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from crawlproj.connection import connect
+from crawlproj.frontier.frontier import Frontier, Limits
+from crawlproj.records import glance
+from crawlproj.urls import normalise
+from tests.contract.discovering import a_worker, an_offline_worker, discovery_of, pushes_of
+from tests.servers.redis import RedisServer
+
+
+async def queued_after(redis_url: str, pages: dict[str, list[str]]) -> set[str]:
+    """The URLs in the frontier once a worker has read pages with these links, one by one."""
+    client = await connect(redis_url)
+    frontier = Frontier(client, "c", "w")
+    await frontier.open(Limits(per_host=100, seen_capacity=1000), {}, "run")
+    await frontier.renew(60_000, {})
+    worker = a_worker(frontier)
+    discovery = discovery_of(worker)
+    for page, hrefs in pages.items():
+        discovery.follow(hrefs, normalise(page), 1, page)
+        await worker.flush()
+    leases = (await frontier.lease(100)).leases
+    await client.aclose()
+    return {glance(lease.host, lease.entry).url for lease in leases}
+
+
+@pytest.mark.parametrize("href", ["http.client.html", "https-setup/", "httpd", "http:page", "os"])
+def test_a_relative_link_is_another_page_in_another_folder_however_often_it_was_met(
+    redis_server: RedisServer, href: str
+) -> None:
+    pages = ["http://a/1/x", "http://a/1/y", "http://a/1/z", "http://a/2/x", "http://b/1/x"]
+    found = asyncio.run(queued_after(redis_server.url, {page: [href] for page in pages}))
+    target = href.removeprefix("http:")
+    assert found == {f"http://a/1/{target}", f"http://a/2/{target}", f"http://b/1/{target}"}
+
+
+@pytest.mark.parametrize("href", ["http://c/page", "https://c/page"])
+def test_an_absolute_link_is_one_page_wherever_it_is_met(
+    redis_server: RedisServer, href: str
+) -> None:
+    pages = ["http://a/1/x", "http://a/1/y", "http://a/1/z", "http://b/x"]
+    assert asyncio.run(queued_after(redis_server.url, {page: [href] for page in pages})) == {href}
+
+
+@pytest.mark.parametrize(("keeps", "referer"), [(True, "http://a/"), (False, "")])
+def test_where_a_link_was_found_is_kept_unless_the_crawl_goes_without(
+    keeps: bool, referer: str
+) -> None:
+    worker = an_offline_worker()
+    base = normalise("http://a/")
+    discovery_of(worker, keeps_referer=keeps).follow(["/x"], base, 1, str(base))
+    [link] = pushes_of(worker)
+    assert glance(link.host, link.entry).referer == referer

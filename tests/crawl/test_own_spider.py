@@ -1,0 +1,90 @@
+"""A plain spider beside `site`, with Scrapy's own middlewares: what it keeps to all the same."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from redis import Redis
+
+from crawlproj import keys
+from crawlproj.auditing import RESOLUTION_S
+from crawlproj.demo.log import smallest_gap_s
+from tests.servers.fleet import PROJECT, Fleet, Worker, fleet
+from tests.servers.origin import Origin, Reply, Route
+from tests.servers.redis import RedisServer
+
+SPIDER = """
+from scrapy import Request, Spider
+
+
+class PlainSpider(Spider):
+    name = "plain"
+
+    async def start(self):
+        yield Request(self.first)
+
+    async def parse(self, response):
+        if hasattr(self, "length"):
+            yield Request(response.urljoin("/" + "x" * int(self.length)))
+        for number in range(int(getattr(self, "inline", 0))):
+            await self.crawler.engine.download_async(Request(response.urljoin(f"/i{number}")))
+"""
+
+
+@pytest.fixture
+def ships(tmp_path: Path, redis_server: RedisServer) -> Iterator[Fleet]:
+    (tmp_path / "plain_spiders.py").write_text(SPIDER)
+    with fleet(tmp_path, redis_server.url) as sailing:
+        yield sailing
+
+
+def crawl(ships: Fleet, settings: dict[str, str], **args: str) -> Worker:
+    """Run the spider to its end."""
+    env = {"PYTHONPATH": os.pathsep.join(map(str, (PROJECT, ships.folder)))}
+    given = {"SPIDER_MODULES": "plain_spiders", "CRAWL_ALLOW_ADDRESSES": "loopback", **settings}
+    worker = ships.start(given, spider="plain", env=env, **args)
+    assert worker.wait(30) == "finished", worker.log[-4000:]
+    return worker
+
+
+def test_a_redirect_that_scrapy_follows_keeps_the_pause_its_host_asks_for(ships: Fleet) -> None:
+    delay_s = 2
+    routes: dict[str, Route] = {
+        "/robots.txt": Reply(body=f"User-agent: *\nCrawl-delay: {delay_s}".encode()),
+        "/a": Reply(302, {"Location": "/b"}),
+        "/b": Reply(),
+    }
+    with Origin(routes) as origin:
+        crawl(ships, {}, first=origin.url("/a"))
+    requests = sorted(origin.requests())
+    assert [request.path for request in requests] == ["/robots.txt", "/a", "/b"]
+    assert smallest_gap_s(requests)[origin.host] >= delay_s - RESOLUTION_S
+
+
+def test_requests_past_the_frontier_are_warned_of_once(ships: Fleet) -> None:
+    with Origin({}, default=Reply()) as origin:
+        worker = crawl(ships, {"ROBOTSTXT_OBEY": "False"}, first=origin.url("/"), inline="3")
+    assert len(origin.requests()) == 4
+    [warning] = [line for line in worker.log.splitlines() if "docs/politeness.md" in line]
+    assert "WARNING" in warning and origin.url("/i0") in warning
+
+
+def test_requests_from_the_frontier_are_not_warned_of(ships: Fleet) -> None:
+    with Origin({"/": Reply()}) as origin:
+        worker = crawl(ships, {}, first=origin.url("/"))
+    assert len(origin.requests()) == 2
+    assert "docs/politeness.md" not in worker.log
+
+
+def test_a_request_too_long_to_be_made_is_counted_and_not_stored_whole(
+    ships: Fleet, redis: Redis
+) -> None:
+    with Origin({"/": Reply()}) as origin:
+        own = {"URLLENGTH_LIMIT": "0", "SEEN_AUDIT_ONE_IN": "1", "ROBOTSTXT_OBEY": "False"}
+        crawl(ships, own, first=origin.url("/"), length="100000")
+    assert ships.status("plain")["filtered"] == {"length": 1}
+    refused = [key for key in redis.smembers(keys.audit("plain", 0)) if b"xxx" in key]
+    assert [key.startswith(b"length http://") and len(key) < 300 for key in refused] == [True]
