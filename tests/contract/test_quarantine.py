@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
+
 from crawlproj import quarantine, releasing
 from crawlproj.connection import connect
 from crawlproj.frontier.aside import put_aside
@@ -91,5 +93,32 @@ def test_a_host_has_a_bounded_number_of_patterns(redis_server: RedisServer) -> N
             held = [bool(worker.holds(Url(HOSTS[0], f"/{name}/7"))) for name in names]
             assert sum(held) == quarantine.MOST_OF_A_HOST
             assert worker.holds(Url(HOSTS[1], "/aa/7")) is None
+
+    asyncio.run(play())
+
+
+def test_a_worker_forgets_its_oldest_verdict_that_redis_has_not_confirmed(
+    redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quarantine, "MOST_OWN", 2)
+
+    async def play() -> None:
+        async with two_workers(redis_server.url) as (mine, _):
+            worker = Quarantine(mine, evidence(), 0)
+
+            def confine(host: str) -> Aside:
+                for number in range(3):
+                    worker.weigh(page(host, number), b"same", False)
+                found = worker.holds(page(host, 9))
+                assert found is not None
+                return found
+
+            for host in HOSTS[:2]:
+                await set_aside(mine, page(host, 9), confine(host))
+            await worker.refresh()
+            for host in HOSTS[2:]:
+                confine(host)
+            held = [bool(worker.holds(page(host, 9))) for host in HOSTS]
+            assert held == [True, True, False, False, True, True]
 
     asyncio.run(play())

@@ -14,12 +14,13 @@ local function save_pattern(field, why, since, released, urls)
 end
 
 -- A URL that a worker will not fetch because of its pattern; queued after all if the pattern has
--- been released, which the worker may not have heard, or if there are too many patterns.
+-- been released, which the worker may not have heard. With too many patterns it is only counted:
+-- if it were queued, the worker would never fetch it and the crawl never end.
 local function keep_aside(name, pattern, why, kind, level, entry, key)
   local field = name .. ' ' .. pattern
   local known_why, since, released, urls = read_pattern(field)
   if not known_why then
-    if redis.call('HLEN', PATTERNS) >= MOST_PATTERNS then return enqueue(name, level, entry, false) end
+    if redis.call('HLEN', PATTERNS) >= MOST_PATTERNS then return count('filtered:pattern', 1) end
     known_why, since, released, urls = why, NOW, 0, 0
     redis.call('HINCRBY', META, 'patterns', 1)
   end
