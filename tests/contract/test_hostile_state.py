@@ -20,7 +20,7 @@ from crawlproj.config import Config
 from crawlproj.connection import connect
 from crawlproj.errors import ConfigError, CrawlError
 from crawlproj.frontier.frontier import Frontier, Limits
-from crawlproj.frontier.messages import Push
+from crawlproj.frontier.messages import Lease, Push
 from crawlproj.frontier.refusals import CrawlDamaged
 from crawlproj.frontier.wire import unpack
 from crawlproj.intake import Intake, SeedList, parse_seed
@@ -296,10 +296,11 @@ def test_robots_rules_that_are_not_ours_are_fetched_again(
         )
         key = keys.robots(CRAWL, 0, A)
         HOSTILE_ROBOTS[name](redis, key)
-        await permission.learn([A])
+        page = Lease(0, 1, A, 0, b"")
+        await permission.learn([page])
         assert not redis.exists(key)
         assert permission.refusal(A, f"{A}/page") == ""  # not allowed: put off
-        await permission.learn([A])
+        await permission.learn([page])
         assert [push.host for push in asked] == [A]
 
     run(redis_server, test)

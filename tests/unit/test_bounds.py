@@ -59,8 +59,8 @@ def test_hosts_that_never_answer_are_remembered_up_to_so_many(
     monkeypatch.setattr(permission, "REMEMBERED", 100)
     known = _permission()
     for number in range(500):
-        assert known.refusal(f"http://h{number}", f"http://h{number}/") == ""
-    assert len(known._put_off) == 100
+        assert not known._is_to_ask(f"http://h{number}", None, 0)
+    assert len(known._claimed) == 100
 
 
 def _worker(frontier: Frontier, **limits: Any) -> Worker:
