@@ -7,6 +7,7 @@ has not been heard yet is put off; no page is fetched before.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 import time
@@ -50,7 +51,14 @@ UNREACHABLE_S = 600
 RECHECK_S = 3600
 REMEMBERED = 20_000
 REMEMBERED_BYTES = 64 * 1024 * 1024
-"""Of robots.txt files whose rules are remembered: one may have 500 KiB."""
+"""Of rules that are remembered: those of one file may take 8 MB."""
+
+LONG_BYTES = 50 * 1024
+"""A longer file takes tens of milliseconds to read, in which a worker has better things to do."""
+
+MOST_FRESH = 16
+"""Files between their arrival and their callback, which follows at once unless a middleware drops
+them."""
 
 UNPACKED_BYTES = 16 * 2**20
 """What a compressed robots.txt may grow to; the crawl's own limit is about pages."""
@@ -103,6 +111,8 @@ class Permission:
         self._on_sitemaps = on_sitemaps
         self._known: OrderedDict[str, Known] = OrderedDict()
         self._introduced: OrderedDict[str, None] = OrderedDict()
+        # Files that have just come, and are read already.
+        self._fresh: OrderedDict[str, tuple[bytes, robots.RobotsRules]] = OrderedDict()
         # Hosts whose robots.txt is this worker's to ask for, and from when on.
         self._claimed: OrderedDict[str, float] = OrderedDict()
         self._known_bytes = 0
@@ -187,11 +197,14 @@ class Permission:
         known = self._known.get(host)
         return known.rules.delay_s if known and known.rules else None
 
-    def delay_in_s(self, response: Response) -> float | None:
-        """The Crawl-delay in a robots.txt that has just come."""
+    def delay_in_s(self, host: str, response: Response) -> float | None:
+        """The Crawl-delay in a host's robots.txt that has just come."""
         if robots.judge(response.status) is not robots.Verdict.RULES:
             return None
-        return robots.parse(response.body, self._user_agent).delay_s
+        rules = robots.parse(response.body, self._user_agent)
+        self._fresh[host] = response.body, rules
+        _bound(self._fresh, MOST_FRESH)
+        return rules.delay_s
 
     def _knowledge(self, host: str) -> Known | None:
         known = self._known.get(host)
@@ -230,7 +243,9 @@ class Permission:
             known = verdict if verdict is robots.Verdict.RULES else robots.Verdict.ALLOW_ALL
             borrowed = held.lease.host != host
             packed = robots.pack(response.status, known, response.body, borrowed=borrowed)
-            await self._store(host, packed, KEPT_S)
+            body, rules = self._fresh.pop(host, (b"", None))
+            is_read = verdict is robots.Verdict.RULES and body == response.body
+            await self._store(host, packed, KEPT_S, rules if is_read else None)
             self._tell_of_sitemaps(host)
 
     def _tell_of_sitemaps(self, host: str) -> None:
@@ -268,9 +283,11 @@ class Permission:
 
     # What is kept
 
-    async def _store(self, host: str, packed: bytes, seconds: int) -> None:
+    async def _store(
+        self, host: str, packed: bytes, seconds: int, rules: robots.RobotsRules | None = None
+    ) -> None:
         await self._keep(host, packed, seconds)
-        await self._remember(host, packed, seconds)
+        await self._remember(host, packed, seconds, rules)
 
     async def _keep(self, host: str, packed: bytes, seconds: int) -> None:
         try:
@@ -278,22 +295,31 @@ class Permission:
         except OutOfMemoryError:
             logger.info("Redis has no room for %s/robots.txt: other workers ask for it too", host)
 
-    async def _remember(self, host: str, packed: bytes, seconds: int) -> None:
+    async def _remember(
+        self, host: str, packed: bytes, seconds: int, rules: robots.RobotsRules | None = None
+    ) -> None:
+        """`rules` are those of the file, if it has been read already."""
         stored = robots.unpack(packed)
         if stored is None:
             await self._clear(host)
             return
-        denies = stored.verdict is robots.Verdict.DENY_ALL
-        rules = None if denies else stored.rules(self._user_agent)
+        rules = rules or await self._read(stored)
         self._forget(host)
         now = time.monotonic()
         rest_s = self._first_rest_s(rules, KEPT_S - seconds) if rules and stored.borrowed else 0.0
-        until, size = now + min(seconds, RECHECK_S), len(stored.body)
+        until, size = now + min(seconds, RECHECK_S), rules.size_bytes if rules else 0
         self._known[host] = Known(rules, until, size, now + rest_s)
         self._known_bytes += size
         self._claimed.pop(host, None)
         while len(self._known) > REMEMBERED or self._known_bytes > REMEMBERED_BYTES:
             self._forget(next(iter(self._known)))
+
+    async def _read(self, stored: robots.Stored) -> robots.RobotsRules | None:
+        if stored.verdict is robots.Verdict.DENY_ALL:
+            return None
+        if len(stored.body) <= LONG_BYTES:
+            return stored.rules(self._user_agent)
+        return await asyncio.to_thread(stored.rules, self._user_agent)
 
     def _forget(self, host: str) -> None:
         if known := self._known.pop(host, None):
@@ -339,6 +365,6 @@ def _fetched_again_after_an_outage(held: Held) -> Iterator[None]:
         held.filtered, held.retry_entry = "", held.lease.entry
 
 
-def _bound(table: OrderedDict[str, Any]) -> None:
-    while len(table) > REMEMBERED:
+def _bound(table: OrderedDict[str, Any], most: int | None = None) -> None:
+    while len(table) > (REMEMBERED if most is None else most):
         table.popitem(last=False)

@@ -7,11 +7,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 import pytest
+from scrapy import Request
+from scrapy.http import Response
 
 from crawlproj import keys, permission, robots
 from crawlproj.connection import connect
 from crawlproj.frontier.frontier import Frontier, Limits
 from crawlproj.frontier.messages import Lease, Push
+from crawlproj.outcomes import Held
 from crawlproj.permission import FIRST, Permission
 from tests.servers.redis import RedisServer
 
@@ -129,5 +132,44 @@ def test_a_claim_whose_worker_has_gone_passes_to_the_next(run: Callable[[Play], 
         await gone.look(page(A))
         await gone.frontier.client.pexpire(keys.robots("c", 0, A), 1)
         await look_on([other], page(A), lambda: bool(other.pushed))
+
+    run(play)
+
+
+LONG = b"User-agent: *\nCrawl-delay: 7\n" + b"Disallow: /x\n" * 20_000
+
+
+def test_a_robots_txt_that_has_come_is_read_once(
+    run: Callable[[Play], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[bytes] = []
+    parse = robots.parse
+
+    def counting(body: bytes, user_agent: str) -> robots.RobotsRules:
+        read.append(body)
+        return parse(body, user_agent)
+
+    monkeypatch.setattr(robots, "parse", counting)
+
+    async def play(one: Asker, _: Asker) -> None:
+        request = Request(f"{A}/robots.txt", meta={permission.ROBOTS_TXT: A})
+        response = Response(request.url, body=LONG, request=request)
+        assert one.permission.delay_in_s(A, response) == 7
+        await one.permission._received(response, Held(robots_txt(A)))
+        assert one.permission.delay_s(A) == 7
+        assert one.permission.refusal(A, f"{A}/x") == "robots"
+        assert read == [LONG]
+
+    run(play)
+
+
+def test_the_worker_goes_on_while_a_long_file_is_read(run: Callable[[Play], None]) -> None:
+    async def play(one: Asker, _: Asker) -> None:
+        packed = robots.pack(200, robots.Verdict.RULES, LONG)
+        reading = asyncio.create_task(one.permission._remember(A, packed, 100))
+        await asyncio.sleep(0)
+        assert not reading.done()
+        await reading
+        assert one.permission.delay_s(A) == 7
 
     run(play)
