@@ -94,7 +94,8 @@ class Held:
 
 
 PUT_OFF_MS = 300
-"""How long a page waits for its host's robots.txt before it is looked at again."""
+"""How long a page waits for its host's robots.txt before it is looked at again, and its host with
+it: the next page could only be put off as well."""
 
 
 CLOCK_MS = 2
@@ -128,8 +129,8 @@ class Patience:
     def _verdict(self, held: Held) -> Settlement:
         token = held.lease.token
         if held.put_off:
-            delay_ms = max(held.hold_ms, PUT_OFF_MS)
-            return Settlement(token, "wait", delay_ms=delay_ms, hold_ms=held.hold_ms)
+            rest_ms = max(held.hold_ms, PUT_OFF_MS)
+            return Settlement(token, "wait", delay_ms=rest_ms, hold_ms=rest_ms)
         if held.retry_entry is not None and held.attempts < self.max_attempts:
             delay_ms = self.retry_delay_ms * 2 ** (held.attempts - 1)
             return Settlement(token, "retry", entry=held.retry_entry, delay_ms=delay_ms)

@@ -7,6 +7,7 @@ has not been heard yet is put off; no page is fetched before.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 import time
@@ -20,7 +21,7 @@ from scrapy import Request
 
 from crawlproj import keys, robots
 from crawlproj.download import BEGINNING
-from crawlproj.frontier.messages import Kind, Push
+from crawlproj.frontier.messages import Kind, Lease, Push
 from crawlproj.frontier.scoring import HIGHEST
 from crawlproj.outcomes import Held
 from crawlproj.records import encode_rest
@@ -50,7 +51,14 @@ UNREACHABLE_S = 600
 RECHECK_S = 3600
 REMEMBERED = 20_000
 REMEMBERED_BYTES = 64 * 1024 * 1024
-"""Of robots.txt files whose rules are remembered: one may have 500 KiB."""
+"""Of rules that are remembered: those of one file may take 8 MB."""
+
+LONG_BYTES = 50 * 1024
+"""A longer file takes tens of milliseconds to read, in which a worker has better things to do."""
+
+MOST_FRESH = 16
+"""Files between their arrival and their callback, which follows at once unless a middleware drops
+them."""
 
 UNPACKED_BYTES = 16 * 2**20
 """What a compressed robots.txt may grow to; the crawl's own limit is about pages."""
@@ -63,6 +71,13 @@ CLOCK_S = 1
 
 ASKED_S = 60
 """How long others trust in that, before one of them asks again."""
+
+CLAIM_S = 10
+"""How long they leave it to a worker that has found nothing, and does not know whether the host's
+robots.txt is in the hands of another, which would say so any moment."""
+
+GRACE_S = 2.0
+"""How long that worker waits for it before it asks."""
 
 
 class Known(NamedTuple):
@@ -96,8 +111,10 @@ class Permission:
         self._on_sitemaps = on_sitemaps
         self._known: OrderedDict[str, Known] = OrderedDict()
         self._introduced: OrderedDict[str, None] = OrderedDict()
-        # Hosts that pages in hand wait for, and when to ask for their robots.txt again.
-        self._put_off: OrderedDict[str, float] = OrderedDict()
+        # Files that have just come, and are read already.
+        self._fresh: OrderedDict[str, tuple[bytes, robots.RobotsRules]] = OrderedDict()
+        # Hosts whose robots.txt is this worker's to ask for, and from when on.
+        self._claimed: OrderedDict[str, float] = OrderedDict()
         self._known_bytes = 0
 
     # For those who find and fetch pages
@@ -109,35 +126,55 @@ class Permission:
             _bound(self._introduced)
             self._ask(host, Kind.LINK)
 
-    async def learn(self, hosts: Iterable[str]) -> None:
-        """Hear what other workers have found about these hosts."""
-        unknown = [host for host in dict.fromkeys(hosts) if self._knowledge(host) is None]
-        if not unknown:
+    async def learn(self, leases: Iterable[Lease]) -> None:
+        """Hear what other workers have found about the hosts of these leases."""
+        claims_s: dict[str, int] = {}
+        for lease in leases:
+            if self._knowledge(lease.host) is None:
+                claims_s[lease.host] = max(claims_s.get(lease.host, 0), _claim_s(lease))
+        if not claims_s:
             return
-        replies = await self._look_up(unknown, claim=True)
+        replies = await self._look_up(claims_s)
         if any(isinstance(reply, OutOfMemoryError) for reply in replies):
-            replies = await self._look_up(unknown, claim=False)
-        for host, packed, ttl_s in zip(unknown, replies[::2], replies[1::2], strict=True):
+            replies = await self._look_up(dict.fromkeys(claims_s, 0))
+        looked_up = zip(claims_s.items(), replies[::2], replies[1::2], strict=True)
+        for (host, claim_s), packed, ttl_s in looked_up:
             if isinstance(packed, Exception):
                 await self._clear(host, packed)
             elif packed:
                 await self._remember(host, packed, max(1, ttl_s))
-            elif packed is None and self._put_off.get(host, math.inf) <= time.monotonic():
-                self._put_off[host] = time.monotonic() + ASKED_S
+            elif claim_s == CLAIM_S and self._is_to_ask(host, packed, ttl_s):
+                await self._frontier.client.expire(self._key(host), ASKED_S, gt=True)
                 self._ask(host, Kind.UNFILTERED)
 
-    async def _look_up(self, hosts: list[str], *, claim: bool) -> list[Any]:
-        """What is kept of each, and for how long; who finds nothing is the one to ask, unless
-        there is no room to say so: then everyone who needs it asks."""
+    async def _look_up(self, claims_s: dict[str, int]) -> list[Any]:
+        """What is kept of each host, and for how long; where there is nothing, a claim for so
+        many seconds is, unless there is no room for it: then everyone who needs it asks."""
         pipeline = self._frontier.client.pipeline(transaction=False)
-        for host in hosts:
-            if claim:
-                pipeline.set(self._key(host), ASKED, nx=True, get=True, ex=ASKED_S)
+        for host, claim_s in claims_s.items():
+            if claim_s:
+                pipeline.set(self._key(host), ASKED, nx=True, get=True, ex=claim_s)
             else:
                 pipeline.get(self._key(host))
             pipeline.ttl(self._key(host))
+        for host, claim_s in claims_s.items():
+            if claim_s == ASKED_S:
+                pipeline.expire(self._key(host), ASKED_S, gt=True)
         replies: list[Any] = await pipeline.execute(raise_on_error=False)
-        return replies
+        return replies[: 2 * len(claims_s)]
+
+    def _is_to_ask(self, host: str, packed: bytes | None, ttl_s: int) -> bool:
+        """Whether a robots.txt that pages wait for is this worker's to ask for, now. True once."""
+        now = time.monotonic()
+        if packed is None:
+            self._claimed.setdefault(host, now + GRACE_S)
+            _bound(self._claimed)
+        elif ttl_s > CLAIM_S:
+            self._claimed.pop(host, None)
+        if self._claimed.get(host, math.inf) > now:
+            return False
+        self._claimed[host] = now + ASKED_S
+        return True
 
     def refusal(self, host: str, url: str) -> str | None:
         """Why a page must not be fetched: its reason, '' if that is not known yet, else None."""
@@ -145,8 +182,6 @@ class Permission:
             return None
         known = self._knowledge(host)
         if known is None:
-            self._put_off.setdefault(host, 0.0)
-            _bound(self._put_off)
             return ""
         if known.rules is None:
             return "robots_unreachable"
@@ -162,11 +197,14 @@ class Permission:
         known = self._known.get(host)
         return known.rules.delay_s if known and known.rules else None
 
-    def delay_in_s(self, response: Response) -> float | None:
-        """The Crawl-delay in a robots.txt that has just come."""
+    def delay_in_s(self, host: str, response: Response) -> float | None:
+        """The Crawl-delay in a host's robots.txt that has just come."""
         if robots.judge(response.status) is not robots.Verdict.RULES:
             return None
-        return robots.parse(response.body, self._user_agent).delay_s
+        rules = robots.parse(response.body, self._user_agent)
+        self._fresh[host] = response.body, rules
+        _bound(self._fresh, MOST_FRESH)
+        return rules.delay_s
 
     def _knowledge(self, host: str) -> Known | None:
         known = self._known.get(host)
@@ -205,7 +243,9 @@ class Permission:
             known = verdict if verdict is robots.Verdict.RULES else robots.Verdict.ALLOW_ALL
             borrowed = held.lease.host != host
             packed = robots.pack(response.status, known, response.body, borrowed=borrowed)
-            await self._store(host, packed, KEPT_S)
+            body, rules = self._fresh.pop(host, (b"", None))
+            is_read = verdict is robots.Verdict.RULES and body == response.body
+            await self._store(host, packed, KEPT_S, rules if is_read else None)
             self._tell_of_sitemaps(host)
 
     def _tell_of_sitemaps(self, host: str) -> None:
@@ -239,14 +279,15 @@ class Permission:
         await self._store(host, denial, UNREACHABLE_S)
 
     def _ask(self, host: str, kind: Kind) -> None:
-        entry = encode_rest("/robots.txt", {"meta": {ROBOTS_TXT: host}})
-        self._push(Push(kind, host, FIRST, entry, f"robots {host}"))
+        self._push(Push(kind, host, FIRST, _entry(host), f"robots {host}"))
 
     # What is kept
 
-    async def _store(self, host: str, packed: bytes, seconds: int) -> None:
+    async def _store(
+        self, host: str, packed: bytes, seconds: int, rules: robots.RobotsRules | None = None
+    ) -> None:
         await self._keep(host, packed, seconds)
-        await self._remember(host, packed, seconds)
+        await self._remember(host, packed, seconds, rules)
 
     async def _keep(self, host: str, packed: bytes, seconds: int) -> None:
         try:
@@ -254,22 +295,31 @@ class Permission:
         except OutOfMemoryError:
             logger.info("Redis has no room for %s/robots.txt: other workers ask for it too", host)
 
-    async def _remember(self, host: str, packed: bytes, seconds: int) -> None:
+    async def _remember(
+        self, host: str, packed: bytes, seconds: int, rules: robots.RobotsRules | None = None
+    ) -> None:
+        """`rules` are those of the file, if it has been read already."""
         stored = robots.unpack(packed)
         if stored is None:
             await self._clear(host)
             return
-        denies = stored.verdict is robots.Verdict.DENY_ALL
-        rules = None if denies else stored.rules(self._user_agent)
+        rules = rules or await self._read(stored)
         self._forget(host)
         now = time.monotonic()
         rest_s = self._first_rest_s(rules, KEPT_S - seconds) if rules and stored.borrowed else 0.0
-        until, size = now + min(seconds, RECHECK_S), len(stored.body)
+        until, size = now + min(seconds, RECHECK_S), rules.size_bytes if rules else 0
         self._known[host] = Known(rules, until, size, now + rest_s)
         self._known_bytes += size
-        self._put_off.pop(host, None)
+        self._claimed.pop(host, None)
         while len(self._known) > REMEMBERED or self._known_bytes > REMEMBERED_BYTES:
             self._forget(next(iter(self._known)))
+
+    async def _read(self, stored: robots.Stored) -> robots.RobotsRules | None:
+        if stored.verdict is robots.Verdict.DENY_ALL:
+            return None
+        if len(stored.body) <= LONG_BYTES:
+            return stored.rules(self._user_agent)
+        return await asyncio.to_thread(stored.rules, self._user_agent)
 
     def _forget(self, host: str) -> None:
         if known := self._known.pop(host, None):
@@ -286,9 +336,23 @@ class Permission:
             raise error
         logger.warning("What is kept of %s/robots.txt cannot be read; it is fetched again", host)
         await self._frontier.client.delete(self._key(host))
+        self._claimed[host] = 0.0
 
     def _key(self, host: str) -> str:
         return keys.robots(self._frontier.crawl, self._frontier.shard_of(host).number, host)
+
+
+def _entry(host: str) -> bytes:
+    return encode_rest(robots.PATH, {"meta": {ROBOTS_TXT: host}})
+
+
+def _claim_s(lease: Lease) -> int:
+    """How long others can leave it to the holder of a lease to ask for the host's robots.txt: not
+    at all, if the lease is for the file of another host."""
+    if lease.level != FIRST:
+        return CLAIM_S
+    is_its_own = lease.entry[1:] == _entry(lease.host)[1:]  # whatever the attempts so far
+    return ASKED_S if is_its_own else 0
 
 
 @contextmanager
@@ -301,6 +365,6 @@ def _fetched_again_after_an_outage(held: Held) -> Iterator[None]:
         held.filtered, held.retry_entry = "", held.lease.entry
 
 
-def _bound(table: OrderedDict[str, Any]) -> None:
-    while len(table) > REMEMBERED:
+def _bound(table: OrderedDict[str, Any], most: int | None = None) -> None:
+    while len(table) > (REMEMBERED if most is None else most):
         table.popitem(last=False)

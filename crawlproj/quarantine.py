@@ -26,6 +26,8 @@ REPEATED, QUERIES = "repeated", "queries"
 
 LOOK_EVERY_S = 1.0
 MOST_OF_A_HOST = 100
+MOST_OWN = 10_000
+"""Verdicts that Redis has not confirmed (it may have too many); beyond, the oldest is forgotten."""
 
 
 class Aside(NamedTuple):
@@ -82,10 +84,11 @@ class Quarantine:
         self._changes = changes
         self._released = {(one.host, one.pattern) for one in known if one.released_ms}
         self._held = {}
+        for one in known:
+            self._own.pop((one.host, one.pattern), None)
+            self._hold(one.host, one.pattern, one.why)
         for (host, pattern), why in self._own.items():
             self._hold(host, pattern, why)
-        for one in known:
-            self._hold(one.host, one.pattern, one.why)
 
     def _confine(self, host: str, pattern: str, why: str) -> None:
         is_held = pattern in self._held.get(host, ())
@@ -95,8 +98,16 @@ class Quarantine:
             return
         self._own[host, pattern] = why
         self._hold(host, pattern, why)
+        if len(self._own) > MOST_OWN:
+            self._free(*next(iter(self._own)))
         logger.warning("%s%s is set aside (%s): see scrapy patterns", host, pattern, why)
 
     def _hold(self, host: str, pattern: str, why: str) -> None:
         if (host, pattern) not in self._released:
             self._held.setdefault(host, {})[pattern] = why
+
+    def _free(self, host: str, pattern: str) -> None:
+        del self._own[host, pattern]
+        del self._held[host][pattern]
+        if not self._held[host]:
+            del self._held[host]

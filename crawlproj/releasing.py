@@ -29,13 +29,21 @@ def name(pattern: Pattern) -> str:
     return pattern.host + pattern.pattern
 
 
-async def row(frontier: Frontier, pattern: Pattern) -> dict[str, Any]:
-    """A pattern as people read it."""
+async def rows(frontier: Frontier, patterns: Sequence[Pattern]) -> list[dict[str, Any]]:
+    """Patterns as people read them, in their order."""
+    kept: dict[Pattern, int] = {}
+    for shard in frontier.shards:
+        some = [one for one in patterns if one.shard == shard.number]
+        kept |= zip(some, await aside.kept(shard, some), strict=True)
+    return [_row(one, kept[one]) for one in patterns]
+
+
+def _row(pattern: Pattern, kept: int) -> dict[str, Any]:
     return {
         "pattern": name(pattern),
         "why": pattern.why,
         "urls": pattern.urls,
-        "kept": await aside.kept(frontier.shards[pattern.shard], pattern),
+        "kept": kept,
         "since": utc_timestamp(pattern.since_ms / 1000),
         "released_at": utc_timestamp(pattern.released_ms / 1000) if pattern.released_ms else None,
     }

@@ -19,6 +19,8 @@ import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import chain
+from sys import getsizeof
 from typing import NamedTuple
 
 MOST_BYTES = 500 * 1024
@@ -103,6 +105,12 @@ class _Wildcard(NamedTuple):
     parts: tuple[str, ...]
     to_the_end: bool
 
+    @property
+    def size_bytes(self) -> int:
+        """What it takes in memory; Python has texts of a single character anyway."""
+        texts = (part for part in self.parts if len(part) > 1)
+        return sum(map(getsizeof, chain((self, self.weight, self.parts), texts)))
+
     def matches(self, path: str) -> bool:
         """Each literal at its first place after the one before: no way back, so linear time."""
         if self.rarest not in path or not path.startswith(self.parts[0]):
@@ -131,11 +139,19 @@ class RobotsRules:
         """Crawl-delay: finite and not negative, of any size."""
         self.sitemaps = list(sitemaps)
         """As they are written: usually absolute URLs, of any host."""
-        self._prefixes: dict[str, _Weight] = {}
-        self._exact: dict[str, _Weight] = {}
+        self._prefixes: dict[str, bool] = {}
+        self._exact: dict[str, bool] = {}
         wildcards = {rule for pattern in set(patterns) if (rule := self._compile(*pattern))}
         self._wildcards = sorted(wildcards, reverse=True)
         self._prefix_lengths = sorted(set(map(len, self._prefixes)), reverse=True)
+
+    @property
+    def size_bytes(self) -> int:
+        """About what they take in memory: many times the file, if its rules are short."""
+        tables = (self._prefixes, self._exact, self._wildcards, self.sitemaps)
+        texts = chain(self._prefixes, self._exact, self.sitemaps)
+        rules = sum(rule.size_bytes for rule in self._wildcards)
+        return sum(map(getsizeof, chain(tables, texts))) + rules
 
     def allows(self, url: str) -> bool:
         """Whether a URL, or a path with its query, may be fetched."""
@@ -143,25 +159,26 @@ class RobotsRules:
         return path == PATH or max(map(self._most_specific, _spellings(path))).allow
 
     def _most_specific(self, path: str) -> _Weight:
-        exact = self._exact.get(path, _NO_RULE)
+        allow = self._exact.get(path)
+        exact = _NO_RULE if allow is None else _Weight(len(path) + 1, allow)
         tried = (rule.weight for rule in self._wildcards if rule.matches(path))
         return max(exact, self._longest_prefix(path), next(tried, _NO_RULE))
 
     def _longest_prefix(self, path: str) -> _Weight:
         for length in self._prefix_lengths:
-            if length <= len(path) and (weight := self._prefixes.get(path[:length])):
-                return weight
+            if length <= len(path) and (allow := self._prefixes.get(path[:length])) is not None:
+                return _Weight(length, allow)
         return _NO_RULE
 
     def _compile(self, pattern: str, allow: bool) -> _Wildcard | None:
         """Keep a literal where it is looked up; return a rule that has to be tried."""
         to_the_end = pattern.endswith("$")
         parts = tuple(_canonical(part) for part in pattern.removesuffix("$").split("*"))
-        weight = _Weight(sum(map(len, parts)) + len(parts) - 1 + to_the_end, allow)
         if len(parts) > 1:
+            weight = _Weight(sum(map(len, parts)) + len(parts) - 1 + to_the_end, allow)
             return _Wildcard(weight, max(parts, key=len), parts, to_the_end)
         literals = self._exact if to_the_end else self._prefixes
-        literals[parts[0]] = max(weight, literals.get(parts[0], weight))
+        literals[parts[0]] = allow or literals.get(parts[0], False)
         return None
 
 

@@ -365,7 +365,7 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
     async def _prepare(self, leases: list[Lease]) -> None:
         await self._quarantine.refresh()
         if self.permission is not None:
-            await self.permission.learn(lease.host for lease in leases)
+            await self.permission.learn(leases)
 
     async def _verdict(self, held: Held) -> tuple[int, Settlement]:
         settlement = self._patience.settlement(held)

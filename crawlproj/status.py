@@ -44,7 +44,6 @@ async def read(frontier: Frontier) -> dict[str, Any]:
         "memory": _memory(await memory_of(frontier.client), workers),
         "crew": list(dict.fromkeys(map(plain, meta.get("crew", "").split()))),
         "seen": await _seen(frontier, counts),
-        "patterns": [await releasing.row(frontier, one) for one in await releasing.find(frontier)],
         "reclaimed": counts.get("reclaimed", 0),
         "late": counts.get("late", 0),
         "corrupt": counts.get("corrupt", 0),
@@ -55,6 +54,13 @@ async def read(frontier: Frontier) -> dict[str, Any]:
         "finished_at": _time(meta.get("finished_ms")) if state in ("finished", "stopped") else None,
         "plan": json.loads(meta["plan"]),
     }
+
+
+async def read_all(frontier: Frontier) -> dict[str, Any]:
+    """The same for who asks once: with the URL patterns that are set aside, and notable hosts."""
+    now = await read(frontier)
+    patterns = await releasing.rows(frontier, await releasing.find(frontier))
+    return {**now, "patterns": patterns, **await notable_hosts(frontier)}
 
 
 async def notable_hosts(frontier: Frontier) -> dict[str, list[dict[str, Any]]]:
@@ -134,7 +140,6 @@ def _nothing(crawl: str) -> dict[str, Any]:
         "workers": [],
         "memory": _memory(Memory(), []),
         "crew": [],
-        "patterns": [],
         "seen": {"capacity": 0, "items": 0, "expected_fp": 0.0, "measured_fp": None},
     }
 

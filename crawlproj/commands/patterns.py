@@ -36,7 +36,7 @@ class Command(FrontierCommand):
         held = [one for one in known if not one.released_ms]
         if opts.release:
             return await self._release(frontier, held, opts)
-        rows = [await releasing.row(frontier, one) for one in known]
+        rows = await releasing.rows(frontier, known)
         show(opts, rows, _as_text(frontier.crawl, rows))
         return 0 if held else 1
 

@@ -32,10 +32,9 @@ class Command(FrontierCommand):
 
     async def work(self, frontier: Frontier, rest: list[str], opts: argparse.Namespace) -> int:
         while True:
-            now = await status.read(frontier)
+            now = await status.read_all(frontier)
             if opts.watch and sys.stdout.isatty():
                 print("\033[2J\033[H", end="")
-            now |= await status.notable_hosts(frontier)
             show(opts, now, as_text(now))
             if not opts.watch or now["state"] in ("finished", "stopped"):
                 return 0 if now["epoch"] else 1

@@ -79,7 +79,7 @@ class Progress:
             await asyncio.sleep(self._interval_s)
             try:
                 await self._tick()
-            except RedisError as error:
+            except (CrawlError, RedisError) as error:
                 logger.debug("No progress to show: %s", error)
 
     async def _tick(self) -> None:

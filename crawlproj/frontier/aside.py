@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -51,10 +52,13 @@ async def changes(shard: Shard) -> int:
     return int(await shard.client.hget(keys.meta(shard.crawl, shard.number), "patterns") or 0)
 
 
-async def kept(shard: Shard, pattern: Pattern) -> int:
-    """URLs of the pattern that would come back."""
-    name = f"{keys.aside_prefix(shard.crawl, shard.number)}{pattern.host} {pattern.pattern}"
-    return int(await shard.client.llen(name))
+async def kept(shard: Shard, patterns: Iterable[Pattern]) -> list[int]:
+    """How many URLs of each pattern would come back."""
+    pipeline = shard.client.pipeline(transaction=False)
+    prefix = keys.aside_prefix(shard.crawl, shard.number)
+    for one in patterns:
+        pipeline.llen(f"{prefix}{one.host} {one.pattern}")
+    return [int(urls) for urls in await pipeline.execute()]
 
 
 async def release(shard: Shard, pattern: Pattern, worker: str) -> int:

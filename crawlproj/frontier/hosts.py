@@ -9,7 +9,7 @@ from crawlproj.frontier.wire import unpack, unpack_all
 
 class HostRecord(NamedTuple):
     """`at` is the line it stands in, ready or waiting, or empty; `cooling` and `hold_ms` are
-    moments on the server's clock."""
+    moments on the server's clock; `pause_ms` is its last pause, if longer than the crawl's."""
 
     levels: list[int]
     out: int
@@ -21,6 +21,7 @@ class HostRecord(NamedTuple):
     kept: int = 0
     group: str = ""
     per: int | None = None
+    pause_ms: int | None = None
 
 
 class GroupRecord(NamedTuple):
@@ -43,7 +44,7 @@ def read_host(packed: bytes) -> HostRecord:
         failures, hold_ms, kept = more.get(b"failures", 0), more.get(b"hold"), more.get(b"kept", 0)
         group, per = more.get(b"group", b"").decode(), more.get(b"per")
         record = levels, out, cooling, pages, at.decode(), failures, hold_ms, kept
-        return HostRecord(*record, group, per)
+        return HostRecord(*record, group, per, more.get(b"pause"))
     except (TypeError, AttributeError) as error:
         raise ValueError(f"no record of a host: {error}") from None
 

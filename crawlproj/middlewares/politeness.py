@@ -116,7 +116,9 @@ class PolitenessMiddleware:
         permission = scheduler.permission if scheduler is not None else None
         if permission is None:
             return None
-        return permission.delay_in_s(robots_txt) if robots_txt else permission.delay_s(host)
+        if robots_txt is not None:
+            return permission.delay_in_s(host, robots_txt)
+        return permission.delay_s(host)
 
     def _hold(self, held: Held, status: int, retry_after: bytes | None) -> None:
         held.hold_ms = pacing.hold_ms(

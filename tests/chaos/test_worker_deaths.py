@@ -5,18 +5,21 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
-from crawlproj.failpoints import POINTS
+from crawlproj import failpoints
+from crawlproj.auditing import RESOLUTION_S
+from crawlproj.demo.log import smallest_gap_s
 from tests.chaos.harness import DELAY_S, PATIENT, trial
 from tests.chaos.slow import AT_ONCE, PAGES, STEADY, SlowSite, start
 from tests.servers.fleet import PROJECT, fleet
+from tests.servers.origin import Origin, Reply
 from tests.servers.redis import RedisServer, wait_for
 
 
 def test_a_worker_may_die_at_any_step(tmp_path: Path) -> None:
     with trial(tmp_path) as crawl:
-        doomed = {point: crawl.start(failpoint=f"{point}:4") for point in POINTS}
+        doomed = {point: crawl.start(failpoint=f"{point}:4") for point in failpoints.POINTS}
         codes = {point: worker.process.wait(60) for point, worker in doomed.items()}
-        assert codes == dict.fromkeys(POINTS, -signal.SIGKILL)
+        assert codes == dict.fromkeys(failpoints.POINTS, -signal.SIGKILL)
         crawl.start()
         assert crawl.conclude()["reclaimed"] > 0
 
@@ -99,6 +102,27 @@ def test_a_second_worker_of_the_same_name_is_refused_while_the_first_works(tmp_p
         assert f"Another worker is called one (process {first.process.pid} on " in second.log
         assert "Traceback" not in second.log
         crawl.conclude()
+
+
+def test_a_host_is_left_alone_as_long_as_it_asks_though_its_worker_is_started_anew(
+    tmp_path: Path, redis_server: RedisServer
+) -> None:
+    """Far longer than the crawl's delay, and than a worker takes to start."""
+    delay_s = 5
+    robots_txt = Reply(body=f"User-agent: *\nCrawl-delay: {delay_s}".encode())
+    named = {"CRAWL_WORKER_ID": "one", "CRAWL_ALLOW_ADDRESSES": "loopback"}
+    dying = {failpoints.VARIABLE: "fetched:2"}
+    with (
+        Origin({"/robots.txt": robots_txt, "/": Reply()}) as origin,
+        fleet(tmp_path, redis_server.url) as ships,
+    ):
+        ships.start(named, env=dying, seeds=origin.url("/"), delay=0.02).process.wait(60)
+        assert ships.start(named, delay=0.02).wait() == "finished"
+        log = sorted(origin.requests())
+        reclaimed = ships.status()["reclaimed"]
+    assert ([one.path for one in log], reclaimed) == (["/robots.txt", "/", "/"], 1)
+    (gap_s,) = smallest_gap_s(log).values()
+    assert gap_s >= delay_s - RESOLUTION_S
 
 
 def test_ctrl_c_returns_what_is_held_and_a_second_one_ends_at_once_with_nothing_lost(

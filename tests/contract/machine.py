@@ -44,7 +44,7 @@ GROUPS = {"http://a": "one", "http://b": "one", "http://c": "other", "": ""}
 
 workers = st.sampled_from(WORKERS)
 hosts = st.sampled_from(["http://a", "http://b", "http://c"])
-pauses = st.sampled_from([(0, 0), (0, 3), (0, 24), (20, 28)])
+pauses = st.sampled_from([(0, 0), (0, 3), (0, 24), (17, 28)])
 delays = st.sampled_from([0, 6, 47])
 verdicts = st.sampled_from(
     ["done", "done", "filtered", "aside", "dead", "retry", "wait", "return", "keep"]

@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeAlias
 from crawlproj.frontier.frontier import HOST, Limits
 from crawlproj.frontier.messages import Kind, Push, Settlement, State
 from crawlproj.frontier.wire import pack, unpack
+from crawlproj.outcomes import CLOCK_MS
 from tests.lua import helpers
 from tests.lua.helpers import MINUTE_MS, shown
 
@@ -54,6 +55,7 @@ class Host:
     kept: int = 0
     group: str = ""
     per: int | None = None
+    pause: int | None = None
     best: int | None = None
     turn: int = 0
 
@@ -410,6 +412,8 @@ class Model:
             keeper.per = how.per_host if how.per_host != self.limits.per_host else None
         if how.failed:
             host.failures = host.failures + 1 if how.failed > 0 else 0
+            is_own = how.pause_ms > self.limits.delay_ms + CLOCK_MS
+            host.pause = how.pause_ms // MINUTE_MS if is_own else None
         if how.hold_ms:
             held = keeper if how.failed > 1 else host
             held.hold = max(held.hold or 0, self.now + how.hold_ms // MINUTE_MS)
@@ -425,7 +429,9 @@ class Model:
 
     def _take_back(self, worker: str, token: int, url: Url, apart: float) -> bool:
         if token not in self.kept:
-            self._release(token, url, self.limits.delay_ms // MINUTE_MS, self.limits.delay_ms > 0)
+            own_pause = self.hosts[url.host].pause or 0
+            minutes = max(self.limits.delay_ms // MINUTE_MS, own_pause)
+            self._release(token, url, minutes, minutes > 0)
         self._end(worker, token)
         if url.attempts >= self.limits.max_attempts:
             self._bury(token, url, "worker_lost")
@@ -592,6 +598,7 @@ def _record(host: Host) -> helpers.Host:
         host.kept,
         host.group,
         host.per,
+        host.pause,
     )
 
 

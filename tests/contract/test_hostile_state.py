@@ -13,6 +13,7 @@ import msgpack
 import pytest
 from redis import Redis
 from scrapy import Request
+from scrapy.settings import Settings
 
 from crawlproj import keys, status
 from crawlproj.commands.purge import Command
@@ -20,7 +21,7 @@ from crawlproj.config import Config
 from crawlproj.connection import connect
 from crawlproj.errors import ConfigError, CrawlError
 from crawlproj.frontier.frontier import Frontier, Limits
-from crawlproj.frontier.messages import Push
+from crawlproj.frontier.messages import Lease, Push
 from crawlproj.frontier.refusals import CrawlDamaged
 from crawlproj.frontier.wire import unpack
 from crawlproj.intake import Intake, SeedList, parse_seed
@@ -134,7 +135,9 @@ def test_a_damaged_crawl_is_reported_in_one_line_and_can_be_purged(
             await status.read(seen_by_a_command)
         assert one_line(caught.value)
         opts = argparse.Namespace(yes=True, json=False)
-        assert await Command().work(Frontier(frontier.client, CRAWL, "command"), [], opts) == 0
+        purge = Command()
+        purge.settings = Settings()
+        assert await purge.work(Frontier(frontier.client, CRAWL, "command"), [], opts) == 0
         assert redis.dbsize() == 0
 
     run(redis_server, test)
@@ -296,10 +299,11 @@ def test_robots_rules_that_are_not_ours_are_fetched_again(
         )
         key = keys.robots(CRAWL, 0, A)
         HOSTILE_ROBOTS[name](redis, key)
-        await permission.learn([A])
+        page = Lease(0, 1, A, 0, b"")
+        await permission.learn([page])
         assert not redis.exists(key)
         assert permission.refusal(A, f"{A}/page") == ""  # not allowed: put off
-        await permission.learn([A])
+        await permission.learn([page])
         assert [push.host for push in asked] == [A]
 
     run(redis_server, test)

@@ -6,11 +6,15 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from crawlproj import quarantine, releasing
+import pytest
+from redis import Redis
+
+from crawlproj import keys, quarantine, releasing, status
 from crawlproj.connection import connect
 from crawlproj.frontier.aside import put_aside
 from crawlproj.frontier.frontier import Frontier, Limits
 from crawlproj.frontier.messages import Kind, Push
+from crawlproj.frontier.wire import pack
 from crawlproj.patterns import ALIKE, Evidence
 from crawlproj.quarantine import Aside, Quarantine
 from crawlproj.urls import Url
@@ -91,5 +95,60 @@ def test_a_host_has_a_bounded_number_of_patterns(redis_server: RedisServer) -> N
             held = [bool(worker.holds(Url(HOSTS[0], f"/{name}/7"))) for name in names]
             assert sum(held) == quarantine.MOST_OF_A_HOST
             assert worker.holds(Url(HOSTS[1], "/aa/7")) is None
+
+    asyncio.run(play())
+
+
+def test_a_worker_forgets_its_oldest_verdict_that_redis_has_not_confirmed(
+    redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quarantine, "MOST_OWN", 2)
+
+    async def play() -> None:
+        async with two_workers(redis_server.url) as (mine, _):
+            worker = Quarantine(mine, evidence(), 0)
+
+            def confine(host: str) -> Aside:
+                for number in range(3):
+                    worker.weigh(page(host, number), b"same", False)
+                found = worker.holds(page(host, 9))
+                assert found is not None
+                return found
+
+            for host in HOSTS[:2]:
+                await set_aside(mine, page(host, 9), confine(host))
+            await worker.refresh()
+            for host in HOSTS[2:]:
+                confine(host)
+            held = [bool(worker.holds(page(host, 9))) for host in HOSTS]
+            assert held == [True, True, False, False, True, True]
+
+    asyncio.run(play())
+
+
+def test_many_patterns_cost_who_looks_at_them_few_round_trips_and_who_does_not_none(
+    redis_server: RedisServer, redis: Redis
+) -> None:
+    def calls(name: str) -> int:
+        return int(redis.info("commandstats").get(f"cmdstat_{name}", {}).get("calls", 0))
+
+    def reads() -> int:
+        return int(redis.info("stats")["total_reads_processed"])
+
+    async def play() -> None:
+        async with two_workers(redis_server.url) as (mine, _):
+            for shard in range(3):
+                some = {f"http://h{n} {FORM}": pack(["repeated", n, 0, n]) for n in range(500)}
+                redis.hset(keys.patterns("c", shard), mapping=some)
+            redis.rpush(f"{keys.aside_prefix('c', 1)}http://h7 {FORM}", b"x", b"y")
+            redis.config_resetstat()
+            assert "patterns" not in await status.read(mine)
+            assert calls("llen") == 0
+            before = reads()
+            rows = (await status.read_all(mine))["patterns"]
+            assert reads() - before < 200
+            assert calls("llen") == len(rows) == 1500
+            assert [row["urls"] for row in rows[:3]] == [499, 499, 499]
+            assert [row["pattern"] for row in rows if row["kept"] == 2] == [f"http://h7{FORM}"]
 
     asyncio.run(play())

@@ -189,6 +189,7 @@ class Sailor:
             scope_names=lambda url: set(),
             prepare=self._nothing,
             on_holds=lambda _: None,
+            on_unsure=lambda: None,
         )
         self.worker = Worker(frontier, hooks, prefetch=4, lease_timeout_s=60)
 

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from redis import Redis
 
+from crawlproj import keys
 from tests.crawl.test_commands import assert_one_line, in_output, said
 from tests.servers.fleet import Fleet, fleet
-from tests.servers.origin import Origin, Reply, Route
+from tests.servers.origin import HANG, Origin, Reply, Route
 from tests.servers.redis import RedisServer, wait_for
 
 
@@ -218,3 +220,22 @@ def test_doctor_without_a_redis_fails_and_goes_on(tmp_path: Path) -> None:
     code, found = doctor(Fleet(tmp_path, "redis://127.0.0.1:1/0"))
     assert (code, found["redis"][0], found["output"][0]) == (1, "fail", "ok")
     assert "No Redis answers" in found["redis"][1]
+
+
+# Progress
+
+
+def test_progress_is_shown_again_after_the_crawl_could_not_be_read(
+    ships: Fleet, redis: Redis
+) -> None:
+    with Origin({"/": HANG}) as origin:
+        chatty = {"ROBOTSTXT_OBEY": "False", "LOG_LEVEL": "DEBUG"}
+        worker = ships.start(chatty, seeds=origin.url("/"), delay=0)
+        worker.wait_for_log("pages here")
+        meta = keys.meta("site", 0)
+        plan = redis.hget(meta, "plan")
+        redis.hset(meta, "plan", "damaged")
+        worker.wait_for_log("No progress to show")
+        redis.hset(meta, "plan", plan)
+        before = worker.log.count("pages here")
+        wait_for(lambda: worker.log.count("pages here") > before, "progress", 10)

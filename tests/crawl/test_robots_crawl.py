@@ -7,6 +7,7 @@ and has the same four pages, of which /a and /b are what rules are about.
 from __future__ import annotations
 
 import gzip
+import signal
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
@@ -16,12 +17,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from redis import Redis
 
+from crawlproj import keys
 from crawlproj.auditing import RESOLUTION_S
 from crawlproj.demo.log import Logged, smallest_gap_s
+from crawlproj.permission import ASKED_S
 from tests.servers.fleet import Fleet, fleet
 from tests.servers.origin import HANG, RESET, Origin, Raw, Reply, Request, Route
-from tests.servers.redis import RedisServer
+from tests.servers.redis import RedisServer, wait_for
 
 ATTEMPTS = 3
 RETRY_S = 0.3
@@ -311,3 +315,28 @@ def test_an_override_lets_one_host_go_without_robots_txt(
         worker = ships.start({"POLITENESS_OVERRIDES": table}, seeds=origin.url("/"), delay=0)
         assert worker.wait() == "finished"
         assert [one.path for one in origin.requests()] == ["/", "/private"]
+
+
+def test_a_host_whose_rules_have_expired_is_asked_anew_while_its_pages_wait_in_peace(
+    squadron: Fleet, redis: Redis
+) -> None:
+    pages = 80
+    links = "".join(f"<a href=/{number}>x</a>" for number in range(pages)).encode()
+    routes: dict[str, Route] = {f"/{number}": Reply() for number in range(pages)}
+    routes |= {"/": Reply(body=links), "/robots.txt": rules(NO_A)}
+    with Origin(routes) as origin:
+        first = squadron.start(SETTINGS, seeds=origin.url("/"), delay=0.05)
+        wait_for(lambda: squadron.status()["done"] > 5, "some pages", 60)
+        first.signal(signal.SIGINT)
+        assert first.wait() == "shutdown"
+        left = squadron.status()["queued"]
+        assert left > pages / 2
+        assert redis.delete(keys.robots("site", 0, origin.url("")))
+        leases_before = int(redis.hget(keys.meta("site", 0), "tokens"))
+        assert squadron.start(SETTINGS, delay=0.05).wait() == "finished"
+        log = sorted(origin.requests())
+    _, again = (number for number, request in enumerate(log) if request.path == "/robots.txt")
+    assert log[again].start_s - log[again - 1].end_s < ASKED_S
+    leases = int(redis.hget(keys.meta("site", 0), "tokens")) - leases_before
+    assert leases < left + pages
+    assert_settled(squadron)

@@ -44,7 +44,7 @@ def packed(*values: Any) -> bytes:
 
 
 class Host(NamedTuple):
-    """A host's record; `cooling`, earliest first, and `hold` in minutes."""
+    """A host's record; `cooling`, earliest first, `hold` and `pause` in minutes."""
 
     levels: list[int] = []
     out: int = 0
@@ -56,6 +56,7 @@ class Host(NamedTuple):
     kept: int = 0
     group: str = ""
     per: int | None = None
+    pause: int | None = None
 
 
 class Group(NamedTuple):
@@ -379,7 +380,8 @@ def _host(packed: bytes, clock: _Clock) -> Host:
     cooling = sorted(clock.minute(due) for due in found.cooling)
     hold = None if found.hold_ms is None else clock.minute(found.hold_ms)
     record = (found.levels, found.out, cooling, found.pages, at, found.failures, hold, found.kept)
-    return Host(*record, found.group, found.per)
+    pause = found.pause_ms and found.pause_ms // MINUTE_MS
+    return Host(*record, found.group, found.per, pause)
 
 
 def _group(name: bytes, raw: dict[str, Any], clock: _Clock) -> Group:

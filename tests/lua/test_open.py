@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from crawlproj import keys
 from crawlproj.frontier.wire import pack
 from tests.lua.helpers import CRAWL, MINUTE_MS, A, HandCrawl, Host, State, link
@@ -52,6 +54,42 @@ def test_a_stopped_crawl_runs_again_with_a_new_deadline(crawl: HandCrawl) -> Non
     crawl.at(13)
     assert worker.lease().state == "running"
     crawl.at(15)
+    assert worker.lease().state == "stopping"
+
+
+def _interrupted_before_its_deadline(crawl: HandCrawl, follow: str = "") -> None:
+    crawl.open(lasts_ms=5 * MINUTE_MS, follow=follow)
+    crawl.worker(timeout_minutes=1).push(link(A, "/1"))
+    crawl.at(9)
+
+
+@pytest.mark.parametrize("shard", ["first", "other"])
+def test_an_interrupted_crawl_whose_time_is_over_meanwhile_gets_a_new_deadline(
+    crawl: HandCrawl, shard: str
+) -> None:
+    follow = "" if shard == "first" else "epoch"
+    _interrupted_before_its_deadline(crawl, follow)
+    crawl.open(run="later", lasts_ms=5 * MINUTE_MS, follow=follow)
+    worker = crawl.worker()
+    crawl.at(13)
+    assert worker.lease().state == "running"
+    crawl.at(15)
+    assert worker.lease().state == "stopping"
+
+
+def test_a_worker_that_replaces_another_has_the_deadline_of_the_crawl(crawl: HandCrawl) -> None:
+    _interrupted_before_its_deadline(crawl)
+    assert _mode(crawl, lasts_ms=5 * MINUTE_MS) == ("resumed", "e1", "running")
+    assert crawl.worker().lease().state == "stopping"
+
+
+def test_an_interrupted_crawl_that_has_time_left_keeps_its_deadline(crawl: HandCrawl) -> None:
+    _interrupted_before_its_deadline(crawl)
+    crawl.at(4)
+    crawl.open(run="later", lasts_ms=5 * MINUTE_MS)
+    worker = crawl.worker()
+    assert worker.lease().state == "running"
+    crawl.at(6)
     assert worker.lease().state == "stopping"
 
 

@@ -115,6 +115,15 @@ def test_after_its_release_urls_of_a_pattern_are_queued_whatever_a_worker_believ
     assert state.patterns[NAME].released is not None
 
 
+def test_urls_of_a_released_pattern_are_queued_in_the_order_in_which_they_come(
+    crawl: HandCrawl, worker: Worker
+) -> None:
+    worker.push(apart(A, "/1", FORM))
+    release(worker)
+    worker.push(link(A, "/x"), apart(A, "/2", FORM), link(A, "/y"), apart(A, "/3", FORM))
+    assert crawl.state().queues[A][0] == ["/1", "/x", "/2", "/y", "/3"]
+
+
 def test_so_many_urls_of_a_pattern_are_kept_and_the_rest_can_be_found_again(
     crawl: HandCrawl, worker: Worker
 ) -> None:
@@ -126,6 +135,22 @@ def test_so_many_urls_of_a_pattern_are_kept_and_the_rest_can_be_found_again(
     state = crawl.state()
     assert (state.counts["queued"], state.counts["filtered:pattern"]) == (1000, 200)
     assert worker.push(link(A, "/999"), link(A, "/1000")) == [False, True]
+
+
+def test_beyond_so_many_patterns_urls_are_filtered_and_not_kept(
+    crawl: HandCrawl, worker: Worker, redis: Redis
+) -> None:
+    known = {f"http://h{number} {FORM}": pack(["queries", 1, 0, 1]) for number in range(9_999)}
+    redis.hset(crawl.key("patterns"), mapping=known)
+    worker.push(apart("http://h", "/1", FORM), link(A, "/1"))
+    lease = worker.lease_one()
+    worker.settle(Settlement(lease.token, "aside", reason=FORM, entry=b"repeated"))
+    worker.push(apart(A, "/2", FORM))
+    state = crawl.state()
+    assert state.counts == {"discovered": 3, "filtered:pattern": 3}
+    assert state.aside == {f"http://h {FORM}": ["http://h/1"]}
+    assert (len(state.patterns), NAME in state.patterns) == (10_000, False)
+    assert worker.finish() == "finished"
 
 
 def test_a_damaged_record_hurts_nothing_beside_it(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from crawlproj import keys
+from crawlproj.frontier.frontier import DOMAIN
 from crawlproj.frontier.messages import Reclaimed
+from crawlproj.outcomes import CLOCK_MS
 from tests.lua.helpers import (
     CRAWL,
     MINUTE_MS,
@@ -16,6 +18,8 @@ from tests.lua.helpers import (
     paths,
     with_worker,
 )
+
+ANSWERED, UNKNOWN = -1, 0
 
 
 def test_what_a_silent_worker_held_is_queued_again_in_front(crawl: HandCrawl) -> None:
@@ -142,3 +146,59 @@ def test_a_host_whose_worker_died_keeps_its_pause(crawl: HandCrawl) -> None:
     assert living.lease().leases == []
     crawl.at(13)
     assert len(living.lease().leases) == 1
+
+
+def test_a_host_that_asks_for_a_longer_pause_than_the_crawls_keeps_it_when_its_worker_dies(
+    crawl: HandCrawl,
+) -> None:
+    crawl.open(delay_ms=3 * MINUTE_MS)
+    living, silent = crawl.worker(), crawl.worker("silent", timeout_minutes=21)
+    silent.push(link(A, "/1"), link(A, "/2"))
+    silent.done(silent.lease_one(), failed=ANSWERED, pause_ms=20 * MINUTE_MS)
+    crawl.at(20.5)
+    assert len(silent.lease().leases) == 1
+    crawl.at(22)
+    assert living.reclaim() == Reclaimed(1, 1, [])
+    assert crawl.state() == with_worker(
+        counts={"discovered": 2, "queued": 1, "done": 1, "reclaimed": 1},
+        hosts={A: Host([0], cooling=[42], pages=1, at="waiting", pause=20)},
+        waiting=[(A, 42)],
+        queues={A: {0: ["/2'"]}},
+        layers=[2],
+    )
+
+
+def test_a_group_rests_as_long_as_the_host_of_it_asks_for_whose_worker_died(
+    crawl: HandCrawl,
+) -> None:
+    crawl.open(delay_ms=3 * MINUTE_MS, group=DOMAIN)
+    living, silent = crawl.worker(), crawl.worker("silent", timeout_minutes=31)
+    pages = [link(host, f"/{number}") for number in range(2) for host in (A, B)]
+    silent.push(*(page._replace(group="example.com") for page in pages))
+    for host, pause in ((A, 20), (B, 3)):
+        lease = silent.lease_one()
+        assert lease.host == host
+        silent.done(lease, failed=ANSWERED, pause_ms=pause * MINUTE_MS)
+        crawl.at(20.5)
+    crawl.at(30)
+    assert silent.lease_one().host == A
+    crawl.at(32)
+    living.reclaim()
+    assert crawl.state().groups["example.com"].cooling == [52]
+
+
+def test_only_a_host_with_a_longer_pause_of_its_own_has_it_in_its_record(crawl: HandCrawl) -> None:
+    crawl.open(delay_ms=3 * MINUTE_MS)
+    worker = crawl.worker()
+    worker.push(*(link(A, f"/{number}") for number in range(5)))
+    told = [(ANSWERED, 3 * MINUTE_MS + CLOCK_MS), (ANSWERED, 20 * MINUTE_MS), (UNKNOWN, 0)]
+    told += [(ANSWERED, 2 * MINUTE_MS)]
+    kept, sizes = [], []
+    for number, (failed, pause_ms) in enumerate(told, 1):
+        worker.done(worker.lease_one(), failed=failed, pause_ms=pause_ms)
+        crawl.at(30 * number)
+        state = crawl.state()
+        kept.append(state.hosts[A].pause)
+        sizes.append(len(state.raw["hosts"][A.encode()]))
+    assert kept == [None, 20, 20, None]
+    assert sizes[0] == sizes[3] < sizes[1]

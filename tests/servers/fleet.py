@@ -130,7 +130,7 @@ class Fleet:
         async def read() -> dict[str, Any]:
             client = await connection.connect(self.redis_url)
             try:
-                return await status.read(Frontier(client, crawl, "test"))
+                return await status.read_all(Frontier(client, crawl, "test"))
             finally:
                 await client.aclose()
 

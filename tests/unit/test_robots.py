@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tracemalloc
 import zlib
 from pathlib import Path
 from types import FrameType
@@ -601,3 +602,25 @@ def test_a_header_speaks_to_all_or_to_the_crawler_it_names(
     values: list[str | bytes], found: set[str]
 ) -> None:
     assert directives(values, "crawlproj/1.0") == found
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"Disallow: /%x",
+        b"Allow: /%x$",
+        b"Disallow: /*%x",
+        b"Disallow: /%x" + b"*a" * 100,
+        b"Disallow: /%x/*/" + b"x" * 80 + b"*",
+        b"Disallow: /%x/" + b"\xc3\xa9" * 10,
+        b"Sitemap: /%x",
+    ],
+)
+def test_rules_know_about_how_much_memory_they_take(line: bytes) -> None:
+    body = b"User-agent: *\n" + b"\n".join(line % number for number in range(2000))
+    parse(body, AGENT)  # what the first time takes for good is not the rules'
+    tracemalloc.start()
+    rules = parse(body, AGENT)
+    kept_bytes, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert 0.7 * kept_bytes < rules.size_bytes < 1.4 * kept_bytes

@@ -7,6 +7,9 @@
 -- could be contacted stand in its LINE. A group's name is told from a host's by having no scheme.
 local hosts, names, stored, groups = {}, {}, {}, {}
 
+-- What workers add to every pause: CLOCK_MS in outcomes.py.
+local CLOCK_MS = 2
+
 -- Reads the records of hosts that may be needed, all at once.
 local function fetch_hosts(wanted)
   local missing, n = {}, 0
@@ -52,11 +55,12 @@ end
 -- Most hosts have nothing but what every host has, and are written often.
 local function pack_host(host)
   local at = host.at or ''
-  if not (host.kept or host.failures or host.hold or host.mentions or host.per or host.group) then
+  if not (host.kept or host.failures or host.hold or host.mentions or host.per or host.group
+          or host.pause) then
     return cmsgpack.pack(host.levels, host.out, host.cooling, host.pages, at)
   end
   local rest = {kept = host.kept, failures = host.failures, hold = host.hold,
-                mentions = host.mentions, per = host.per, group = host.group}
+                mentions = host.mentions, per = host.per, group = host.group, pause = host.pause}
   return cmsgpack.pack(host.levels, host.out, host.cooling, host.pages, at, rest)
 end
 
@@ -289,6 +293,9 @@ local function allow_connections(keeper, connections)
   if connections > 0 then keeper.per = connections ~= PER_HOST and connections or nil end
 end
 
+-- How long the host rests after a request of which nobody tells the end.
+local function usual_pause_ms(host) return math.max(DELAY_MS, host.pause or 0) end
+
 -- A request to the host has ended `ago_ms` ago; that connection now rests. Returns the host and
 -- who keeps its pace: itself, or the group it was leased of.
 local function release_host(name, group, ago_ms, pause_ms)
@@ -313,8 +320,10 @@ end
 
 -- What the request showed: `failed` is 2 if the server said that it is asked too much, which goes
 -- for all that keep one pace with the host; 1 if it failed in another way that may pass, -1 if it
--- answered, 0 if neither is known. `hold_ms` is how long to leave it alone.
-local function judge_host(host, keeper, failed, hold_ms)
+-- answered, 0 if neither is known. `hold_ms` is how long to leave it alone. The pause it was given
+-- is remembered if it is longer than the crawl's: see usual_pause_ms().
+local function judge_host(host, keeper, failed, hold_ms, pause_ms)
+  if failed ~= 0 then host.pause = pause_ms > DELAY_MS + CLOCK_MS and pause_ms or nil end
   if failed > 0 then host.failures = (host.failures or 0) + 1 end
   if failed < 0 then host.failures = nil end
   local held = failed > 1 and keeper or host

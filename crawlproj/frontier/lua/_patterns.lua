@@ -13,20 +13,25 @@ local function save_pattern(field, why, since, released, urls)
   redis.call('HSET', PATTERNS, field, cmsgpack.pack({why, since, released, urls}))
 end
 
--- A URL that a worker will not fetch because of its pattern; queued after all if the pattern has
--- been released, which the worker may not have heard, or if there are too many patterns.
+-- A URL that a worker will not fetch because of its pattern. True if it is to be queued after all:
+-- the pattern has been released, which the worker may not have heard. With too many patterns it is
+-- only counted: if it were queued, the worker would never fetch it and the crawl never end.
 local function keep_aside(name, pattern, why, kind, level, entry, key)
   local field = name .. ' ' .. pattern
   local known_why, since, released, urls = read_pattern(field)
   if not known_why then
-    if redis.call('HLEN', PATTERNS) >= MOST_PATTERNS then return enqueue(name, level, entry, false) end
+    if redis.call('HLEN', PATTERNS) >= MOST_PATTERNS then
+      count('filtered:pattern', 1)
+      return false
+    end
     known_why, since, released, urls = why, NOW, 0, 0
     redis.call('HINCRBY', META, 'patterns', 1)
   end
-  if released > 0 then return enqueue(name, level, entry, false) end
+  if released > 0 then return true end
   save_pattern(field, known_why, since, released, urls + 1)
   if redis.call('LLEN', ASIDE .. field) < MOST_ASIDE then
     redis.call('RPUSH', ASIDE .. field, cmsgpack.pack({kind, level, entry, key}))
   end
   count('filtered:pattern', 1)
+  return false
 end

@@ -9,10 +9,12 @@
 --       2 epoch that must be open here ('' on the first shard)
 --       3 run: an id shared by workers that were started together
 --       4 msgpack map of META fields for a new crawl (limits, plan, …)
---       5 minutes*60000 for a new or resumed crawl, 0 for no deadline
+--       5 minutes*60000 for a new crawl, or for one that is resumed after it was stopped or its
+--         deadline has passed; 0 for no deadline
 -- Reply {mode, epoch, state, plan}; mode is one of new, joined, resumed, finished
 local META, COUNTS, WORKERS = KEYS[1], KEYS[2], KEYS[7]
-local found = redis.call('HMGET', META, 'epoch', 'state', 'plan', 'runs', 'skew_ms')
+local found = redis.call('HMGET', META, 'epoch', 'state', 'plan', 'runs', 'skew_ms',
+                         'deadline_ms')
 local epoch, state, plan, runs = found[1], found[2], found[3], found[4] or ''
 local run = ' ' .. ARGV[3]
 local time = redis.call('TIME')
@@ -58,8 +60,15 @@ elseif state == 'finished' then
   return {'finished', epoch, state, plan}
 end
 
-if not runs:find(run, 1, true) then redis.call('HSET', META, 'runs', runs .. run) end
 local alive = redis.call('ZCOUNT', WORKERS, now, '+inf') > 0
+if not runs:find(run, 1, true) then
+  redis.call('HSET', META, 'runs', runs .. run)
+  -- Its time has run out while nobody was at it. Who replaces a worker of the same run gets no more.
+  local ended_ms = tonumber(found[6] or 0)
+  if not alive and ended_ms > 0 and ended_ms <= now then
+    redis.call('HSET', META, 'deadline_ms', deadline_ms)
+  end
+end
 if state == 'stopped' or (state == 'stopping' and not alive) then
   redis.call('HSET', META, 'state', 'running', 'deadline_ms', deadline_ms)
   return {'resumed', epoch, 'running', plan}

@@ -68,7 +68,7 @@ for at = 1, #items, FIELDS do
       count('filtered:' .. entry, 1)
     elseif kind == 4 then
       local pattern, why, real_entry, url_key = unpack(cmsgpack.unpack(entry))
-      keep_aside(name, pattern, why, 0, level, real_entry, url_key)
+      if keep_aside(name, pattern, why, 0, level, real_entry, url_key) then append(name, level, real_entry) end
     else
       append(name, level, entry)
     end

@@ -18,7 +18,11 @@ local function take_back(token, packed, nth)
   local name, level, entry, kept, group = read_lease(packed)
   if not name then return set_aside() end
   local again = with_attempt(entry)
-  if kept then count_kept_of(name, group, -1) else release_host(name, group, 0, DELAY_MS) end
+  if kept then
+    count_kept_of(name, group, -1)
+  else
+    release_host(name, group, 0, usual_pause_ms(load_host(name)))
+  end
   count('leased', -1)
   if attempts_of(again) >= MAX_ATTEMPTS then
     bury(token, name, level, again, 'worker_lost')

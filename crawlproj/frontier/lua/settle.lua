@@ -38,7 +38,7 @@ fetch_hosts(touched)
 
 local function release(name, group, ago_ms, pause_ms, failed, hold_ms, connections)
   local host, keeper = release_host(name, group, ago_ms, pause_ms)
-  judge_host(host, keeper, failed, hold_ms)
+  judge_host(host, keeper, failed, hold_ms, pause_ms)
   allow_connections(keeper, connections)
   -- Workers that have leased more of it will see that they may not begin.
   if hold_ms > 0 and keeper.out > 0 then redis.call('HINCRBY', META, 'holds', 1) end
@@ -71,7 +71,9 @@ for at = 1, #items, FIELDS do
     elseif verdict == 'filtered' then
       count('filtered:' .. reason, 1)
     elseif verdict == 'aside' then
-      keep_aside(name, reason, entry, 2, level, leased_entry, '')
+      if keep_aside(name, reason, entry, 2, level, leased_entry, '') then
+        enqueue(name, level, leased_entry, false)
+      end
     elseif verdict == 'dead' then
       bury(token, name, level, with_attempt(leased_entry), reason)
     elseif verdict == 'retry' then
