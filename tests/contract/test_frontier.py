@@ -77,7 +77,7 @@ def test_what_a_dead_worker_held_is_fetched_by_another(fleet: Fleet) -> None:
         assert await done(silent, lost) == len(lost)
         with pytest.raises(WorkerDeclaredDead):
             await silent.lease(1)
-        assert await silent.renew(MINUTE_MS, {}) == (False, "running")
+        assert await silent.renew(MINUTE_MS, {}) == (False, "running", 0, 0)
 
     fleet.run(test())
 
