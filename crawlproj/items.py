@@ -6,8 +6,10 @@ which the files show them. Nothing here knows who fills a row or where it is wri
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
@@ -117,5 +119,11 @@ def utc_timestamp(epoch_s: float | None = None) -> str:
 
     Always as long as any other, so that text order is time order.
     """
-    moment = datetime.now(UTC) if epoch_s is None else datetime.fromtimestamp(epoch_s, UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    moment_s = time.time() if epoch_s is None else epoch_s
+    seconds, microseconds = divmod(round(moment_s * 1_000_000), 1_000_000)
+    return f"{_to_the_second(seconds)}.{microseconds // 1000:03}Z"
+
+
+@lru_cache(16)
+def _to_the_second(epoch_s: int) -> str:
+    return datetime.fromtimestamp(epoch_s, UTC).isoformat(timespec="seconds").removesuffix("+00:00")

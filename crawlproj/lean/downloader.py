@@ -8,8 +8,10 @@ frontier keeps, the request goes straight to its handler; else it goes Scrapy's 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from functools import lru_cache
 from time import monotonic
 from typing import Any
+from urllib.parse import urlsplit
 
 from scrapy import Request, signals
 from scrapy.core.downloader import Downloader as ScrapyDownloader
@@ -69,6 +71,12 @@ def _wrong(method: Any, wanted: str, got: Any) -> Exception:
     )
 
 
+@lru_cache(10_000)
+def _hostname(netloc: str) -> str:
+    """Without user, password and port; found once, not with every page of a host."""
+    return urlsplit(f"//{netloc}").hostname or ""
+
+
 class Downloader(ScrapyDownloader):
     """`DOWNLOADER`."""
 
@@ -76,6 +84,12 @@ class Downloader(ScrapyDownloader):
         super().__init__(crawler)
         # Not built anew: middlewares would begin twice.
         self.middleware.__class__ = Middlewares
+
+    def get_slot_key(self, request: Request) -> str:
+        parts = request.url.split("/", 3)
+        if len(parts) < 4 or self.ip_concurrency or self.DOWNLOAD_SLOT in request.meta:
+            return super().get_slot_key(request)
+        return _hostname(parts[2])
 
     def fetch(  # type: ignore[override]  # without the argument that Scrapy has given up
         self, request: Request

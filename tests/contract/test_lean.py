@@ -264,6 +264,30 @@ def test_a_receiver_that_fails_at_once_replies_with_its_failure(
     ]
 
 
+# The downloader's slots
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://Example.com/a/b",
+        "https://user:pass@example.com:8443/",
+        "http://example.com?x=1/2",
+        "http://[::1]:8000/x",
+        "file:///tmp/x",
+        "data:,x",
+    ],
+)
+@pytest.mark.parametrize("meta", [{}, {"download_slot": "own"}])
+def test_a_request_has_the_slot_that_it_has_with_scrapy(url: str, meta: dict[str, Any]) -> None:
+    async def slots() -> set[str]:
+        request = Request(url, meta=meta)
+        crawler = crawler_of(DOWNLOAD_HANDLERS=dict.fromkeys(("http", "https")))
+        return {kind(crawler).get_slot_key(request) for kind in (Downloader, ScrapyDownloader)}
+
+    assert len(asyncio.run(slots())) == 1
+
+
 # Downloader middlewares
 
 
