@@ -119,7 +119,7 @@ class Worker:
     def take(self) -> Lease | None:
         """The next URL to fetch, if one is at hand and it is still certain that it is ours."""
         if not self._buffer:
-            self.supply.missed(time.monotonic())
+            self.supply.missed(time.monotonic(), time.process_time())
             return None
         if not self.is_sure or self._delivery.is_full or self.state not in BEGINS:
             return None
@@ -266,7 +266,8 @@ class Worker:
                 continue
             batch = await self._insist(partial(self._lease, wanted))
             got = len(batch.leases)
-            self.supply.leased(got, wanted, batch.next_due_ms, time.monotonic())
+            now = time.monotonic(), time.process_time()
+            self.supply.leased(got, wanted, batch.next_due_ms, *now)
             await self._insist(partial(self._welcome, batch))
             pause_s = 0.02 if batch.leases else min(POLL_S, pause_s * 2)
             if len(batch.leases) < wanted:

@@ -22,6 +22,16 @@ def test_time_without_a_url_counts_while_a_host_is_due(supply: Supply) -> None:
     assert supply.waited_s == pytest.approx(0.5)
 
 
+def test_time_in_which_the_worker_is_busy_does_not_count(supply: Supply) -> None:
+    supply.leased(USUAL, USUAL, -1, now=1.0, busy_s=0.5)
+    supply.missed(now=2.0, busy_s=1.0)
+    supply.leased(USUAL, USUAL, -1, now=2.5, busy_s=1.4)
+    assert supply.waited_s == pytest.approx(0.1)
+    supply.missed(now=3.0, busy_s=2.0)
+    supply.leased(USUAL, USUAL, -1, now=3.1, busy_s=2.3)
+    assert supply.waited_s == pytest.approx(0.1)
+
+
 def test_time_in_which_every_host_rests_does_not_count(supply: Supply) -> None:
     supply.leased(3, USUAL, next_due_ms=1000, now=1.0)
     supply.missed(now=1.1)
