@@ -25,8 +25,8 @@ The life of a URL, and who moves it
    an address (`grouping.py`) can stand in line as one, and then that is checked out. Leases are
    taken ahead into a buffer, from which Scrapy's engine is served without waiting; what is in it
    when its host asks for rest goes back (`holding.py`).
-4. Before a page is fetched, `permission.py` has heard its host's robots.txt, which is itself a URL
-   in the host's queue, in front of all others.
+4. Before a page is fetched (`admission.py`), `permission.py` has heard its host's robots.txt, which
+   is itself a URL in the host's queue, in front of all others.
 5. Scrapy downloads, the spider parses, items pass `pipelines/` into the feeds. `notes.py` writes
    down what happens; `engine.py` tells when it is over; `outcomes.py` makes a verdict of it.
 6. `delivery.py` pushes the page's links, has its rows written to disk, and only then settles it

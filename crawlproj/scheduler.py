@@ -19,6 +19,7 @@ from scrapy.utils.defer import deferred_from_coro
 from scrapy_redis import scheduler as scrapy_redis_scheduler
 
 from crawlproj import connection, joining, naming
+from crawlproj.admission import Admission
 from crawlproj.config import Config, asked_for
 from crawlproj.discovery import Discovery
 from crawlproj.dupefilter import SeenFilter
@@ -37,13 +38,13 @@ from crawlproj.links import MAX_SHOWN
 from crawlproj.notes import Notes
 from crawlproj.outcomes import Held, Patience
 from crawlproj.patterns import Evidence
-from crawlproj.permission import ROBOTS_TXT, Permission
-from crawlproj.quarantine import Aside, Quarantine
-from crawlproj.records import RecordError, decode, encode_request, glance
+from crawlproj.permission import Permission
+from crawlproj.quarantine import Quarantine
+from crawlproj.records import RecordError, encode_request, glance
 from crawlproj.reports import Reports
 from crawlproj.rules import Rules
-from crawlproj.sitemap_reading import SITEMAP, SitemapReader
-from crawlproj.urls import Url, UrlError, normalise, param_pattern
+from crawlproj.sitemap_reading import SitemapReader
+from crawlproj.urls import UrlError, normalise, param_pattern
 from crawlproj.wording import counted
 from crawlproj.worker import Hooks, Worker
 
@@ -181,6 +182,9 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
         self.permission = self._permission() if config.robots else None
         if config.sitemaps and self.permission is None:
             logger.warning("CRAWL_SITEMAPS: no robots.txt is asked for, so none names a sitemap")
+        self._admission = Admission(
+            spider, self.holds, self.permission, self._quarantine, self._sitemaps
+        )
         self._groups = AddressGroups(self.worker.end) if limits.group == ADDRESS else None
         self.df = SeenFilter.from_spider(spider)
         self.df.attach(self.worker, drop)
@@ -262,55 +266,13 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
             held = Held(lease, self.worker.now)
             if self._groups and self._groups.seek(held):
                 continue
-            request = self._request_of(held)
+            request = self._admission.request_of(held)
             if request is not None:
                 self.notes.begin(request, held)
                 self.stats.inc_value("scheduler/dequeued/redis")
                 return request
             self.worker.end(held, held.since)
         return None
-
-    def _request_of(self, held: Held) -> Request | None:
-        """The request to make, or None and a note why there is none."""
-        lease = held.lease
-        if hold_ms := self.holds.left_ms(lease):
-            held.returned, held.hold_ms = True, hold_ms
-            return None
-        try:
-            request = decode(lease.host, lease.level, lease.entry, self.spider)
-        except RecordError as error:
-            logger.error("Set aside: %s", error)
-            held.bad_record = True
-            return None
-        if self.permission is not None and ROBOTS_TXT in request.meta:
-            self.permission.prepare(request, held)
-            return request
-        if request.meta["depth"] and (found := self._set_aside(lease, request)):
-            held.aside = found
-            return None
-        refusal = self._refusal(held, request)
-        if refusal is not None:
-            held.filtered, held.put_off = refusal, not refusal
-            return None
-        if SITEMAP in request.meta:
-            self._sitemaps.prepare(request, held)
-        return request
-
-    def _refusal(self, held: Held, request: Request) -> str | None:
-        """Why the host's robots.txt keeps us from it, '' if we must wait to know or to go on."""
-        host = held.lease.host
-        if self.permission is None:
-            return None
-        refusal = self.permission.refusal(host, request.url)
-        rest_ms = self.permission.rest_ms(host)
-        if rest_ms and refusal is None:
-            held.hold_ms = rest_ms
-            return ""
-        return refusal
-
-    def _set_aside(self, lease: Lease, request: Request) -> Aside | None:
-        path = request.url.removeprefix(lease.host)
-        return self._quarantine.holds(Url(lease.host, path)) if path.startswith("/") else None
 
     def has_pending_requests(self) -> bool:
         """True until the crawl is over: then the spider is closed from here, with its reason."""
