@@ -157,13 +157,14 @@ class Delivery:
         self.outbox.gone(self._batch_size)
 
     async def _come_late(self) -> None:
-        """Seeds that come just when others have ended the crawl open it again."""
+        """A new seed that comes just when others have ended the crawl opens it again."""
         late = [item for parts in self._parts for _, items, _ in parts for item in items]
-        if any(item.kind == Kind.SEED for item in late):
+        seeds = [item for item in late if item.kind == Kind.SEED]
+        if await self._insist(partial(self._frontier.has_new, seeds)):
             logger.info("Opening the crawl again: %s came as it ended", counted(len(late), "seed"))
             await self._insist(self._frontier.reopen)
             await self._push_parts(self._parts)
-        else:
+        elif len(late) > len(seeds):
             logger.warning("%s came after the crawl had finished", counted(len(late), "URL"))
 
     async def _push_parts(self, parts: list[deque[Part]]) -> None:

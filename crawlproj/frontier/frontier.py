@@ -357,6 +357,14 @@ class Frontier:
             return False
         return before == await self.counts()
 
+    async def has_new(self, seeds: Iterable[Push]) -> bool:
+        """Whether one of these seeds has not been taken in yet."""
+        for seed in seeds:
+            known = keys.seeds(self.crawl, self.shard_of(seed.host).number)
+            if not await self.client.sismember(known, seed.key):
+                return True
+        return False
+
     async def reopen(self) -> None:
         """Go on with a crawl that has finished."""
         await _reopen(self.shards)

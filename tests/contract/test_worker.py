@@ -165,7 +165,13 @@ def test_a_seed_opens_a_crawl_again_that_others_have_just_ended(
         await worker.flush()
         assert await frontier.state() == "running"
         assert (await frontier.counts())["discovered"] == 2
-        assert len((await frontier.lease(12)).leases) == 2
+        leases = (await frontier.lease(12)).leases
+        assert len(leases) == 2
+        await done(frontier, leases)
+        assert await frontier.finish() == "finished"
+        worker.push(seed(HOSTS[1], "/seed"))
+        await worker.flush()
+        assert await frontier.state() == "finished", "a seed that is known opens nothing"
 
     with caplog.at_level(logging.INFO):
         fleet.run(test())
