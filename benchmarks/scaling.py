@@ -1,4 +1,4 @@
-"""Workers add up: the tables of the crawlers that this project unites, on one origin.
+"""Workers add up: more workers, more connections and more cores, on one origin.
 
 `workers`: 1 … 20 workers with few connections each, on an origin that takes 100 ms for every page
 over many hosts, so that they wait most of the time, as they would for real servers. They add up

@@ -27,14 +27,16 @@ The life of a URL, and who moves it
    when its host asks for rest goes back (`holding.py`).
 4. Before a page is fetched (`admission.py`), `permission.py` has heard its host's robots.txt, which
    is itself a URL in the host's queue, in front of all others.
-5. Scrapy downloads, the spider parses, items pass `pipelines/` into the feeds. `notes.py` writes
-   down what happens; `engine.py` tells when it is over; `outcomes.py` makes a verdict of it.
-6. `delivery.py` pushes the page's links, has its rows written to disk, and only then settles it
+5. Scrapy downloads (`download.py`, `connecting.py`), the spider parses, items pass `pipelines/`
+   into the feeds. `notes.py` writes down what happens; `engine.py` tells when it is over;
+   `outcomes.py` makes a verdict of it.
+6. `delivery.py` pushes the page's links, has its rows on disk (`rowfile.py`), and then settles it
    (a Redis without room for links, see `pressure.py`, makes the page wait, not its host):
    `frontier/lua/settle.lua` makes it DONE, DEAD, FILTERED or DELAYED, and starts the host's pause.
-7. A worker (`naming.py`) lives by its heartbeat (`renew.lua`). When one falls silent,
-   `reclaim.lua` queues again what it held; should it come back, its late verdicts find nothing to
-   settle. Cut off from Redis for as long, it breaks off by itself what is under way.
+7. Every worker process has a mark of its own (`naming.py`) and lives by its heartbeat
+   (`renew.lua`). When one falls silent, `reclaim.lua` queues again what it held; should it come
+   back, its late verdicts find nothing to settle. Cut off from Redis for as long, it breaks off by
+   itself what is under way.
 8. When nothing is queued, delayed or leased anywhere, `ending.py` ends the crawl for all.
 
 Every script counts what it moves, so at any moment

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from ipaddress import (
     IPv4Address,
-    IPv4Network,
     IPv6Address,
     IPv6Network,
     ip_address,
@@ -23,7 +22,6 @@ from typing import TypeAlias
 from crawlproj.rules import REDIRECTED
 
 Address: TypeAlias = IPv4Address | IPv6Address
-Network: TypeAlias = IPv4Network | IPv6Network
 SeedNames: TypeAlias = Callable[[], Collection[str]]
 """Gives the hosts of the seeds up to now, as `example.com`, `127.0.1.1:8000` or `[::1]:80`, and
 marked ones that seeds were only redirected to (rules.py)."""

@@ -16,7 +16,7 @@ from redis.exceptions import RedisError
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
-from crawlproj import connection, crawls
+from crawlproj import connection, crawls, joining
 from crawlproj.config import Config, arguments, refuse_unknown_arguments
 from crawlproj.errors import ConfigError, CrawlError
 from crawlproj.frontier.frontier import Frontier
@@ -125,7 +125,8 @@ class FrontierCommand(ProjectCommand):
         try:
             frontier = Frontier(client, args[0], f"command-{self.name}")
             if not self.may_begin and not opts.json:
-                await crawls.refuse_unknown(frontier)
+                seeds = joining.seed_list_of(client, self.settings, frontier.crawl)
+                await crawls.refuse_unknown(frontier, seeds.key)
             return await self.work(frontier, args[1:], opts)
         finally:
             await client.aclose()

@@ -208,11 +208,13 @@ class Config:
     traps: bool = _option(
         "CRAWL_TRAPS", True, _BOOL, "leave URLs alone that look made up by a site without end"
     )
-    trap_depth: int = _option("CRAWL_TRAP_DEPTH", MAX_DEPTH, _COUNT, "segments of a path")
+    trap_depth: int = _option("CRAWL_TRAP_DEPTH", MAX_DEPTH, _COUNT, "most segments of a path")
     trap_repeats: int = _option(
         "CRAWL_TRAP_REPEATS", MAX_REPEATS, _COUNT, "times one segment may occur in a path"
     )
-    trap_params: int = _option("CRAWL_TRAP_PARAMS", MAX_PARAMS, _COUNT, "parameters of a query")
+    trap_params: int = _option(
+        "CRAWL_TRAP_PARAMS", MAX_PARAMS, _COUNT, "most parameters of a query"
+    )
     trap_queries: int = _option(
         "CRAWL_TRAP_QUERIES",
         100_000,
@@ -223,7 +225,7 @@ class Config:
         "CRAWL_PATTERNS",
         SAME,
         _one_of(OFF, SAME, ALIKE),
-        "which pages of one URL pattern count as repeated; see Traps in the README",
+        "which pages of one URL pattern count as repeated; see docs/traps.md",
     )
     pattern_pages: int = _option(
         "CRAWL_PATTERN_PAGES",
@@ -258,7 +260,7 @@ class Config:
         "CRAWL_WORKER_ID",
         "",
         _TEXT,
-        "name of this worker, no other's; made from host name and process id",
+        "name of this worker, different for each; none: host name, process id and a random part",
     )
     run_id: str = _option(
         "CRAWL_RUN_ID", "", _TEXT, "shared by workers started together; `scrapy fleet` sets it"
@@ -346,7 +348,10 @@ class Config:
         "Cluster where a master has any, else 0",
     )
     wait_timeout_s: float = _option(
-        "FRONTIER_WAIT_TIMEOUT", 1.0, _WAIT, "how long they are waited for before it is said"
+        "FRONTIER_WAIT_TIMEOUT",
+        1.0,
+        _WAIT,
+        "seconds to wait for those replicas before the log says so",
     )
     lease_timeout_s: float = _option(
         "FRONTIER_LEASE_TIMEOUT", 20.0, _POSITIVE, "silence after which a worker counts as dead"
@@ -379,7 +384,10 @@ class Config:
         "SEEN_ERROR_RATE", 0.001, _SHARE, "share of new URLs it may take for seen"
     )
     seen_audit_one_in: int = _option(
-        "SEEN_AUDIT_ONE_IN", 1024, _COUNT, "share of URLs that is also kept exactly"
+        "SEEN_AUDIT_ONE_IN",
+        1024,
+        _COUNT,
+        "one URL in so many is kept exactly too: measures its errors",
     )
 
     @classmethod

@@ -9,18 +9,19 @@ from redis.exceptions import RedisError
 from crawlproj import keys
 from crawlproj.errors import CrawlError
 from crawlproj.frontier.frontier import Frontier
+from crawlproj.wording import plural
 
 AT_ONCE = 10_000
 _ANY = "*"
 
 
-async def refuse_unknown(frontier: Frontier) -> None:
+async def refuse_unknown(frontier: Frontier, seeds_key: str) -> None:
     """Raise CrawlError, with the names there are, if Redis has neither the crawl nor its seeds."""
     crawl, client = frontier.crawl, frontier.client
-    if await client.exists(keys.meta(crawl, 0)) or await client.exists(keys.start_urls(crawl)):
+    if await client.exists(keys.meta(crawl, 0)) or await client.exists(seeds_key):
         return
     names = await _names(frontier)
-    there = f"there {'is' if len(names) == 1 else 'are'} {', '.join(names)}"
+    there = f"there {plural(len(names), 'is')} {', '.join(names)}"
     begin = "none has been begun: scrapy crawl site -a seeds=https://example.com begins one"
     raise CrawlError(f"{crawl}: no such crawl in this Redis; {there if names else begin}")
 

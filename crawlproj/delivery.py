@@ -98,7 +98,8 @@ class Delivery:
     async def run(
         self, *, is_last: bool, in_any_case: bool = False
     ) -> list[tuple[int, Settlement]]:
-        """Push what has room (or all that Redis takes), write rows, settle; returns the settled.
+        """Push what has room (or all that Redis takes) while rows are written, then settle; returns
+        the settled.
 
         `is_last` says that nothing more is under way: known links are counted along with the next
         new ones as long as there will be some.
@@ -161,7 +162,7 @@ class Delivery:
         late = [item for parts in self._parts for _, items, _ in parts for item in items]
         seeds = [item for item in late if item.kind == Kind.SEED]
         if await self._insist(partial(self._frontier.has_new, seeds)):
-            logger.info("Opening the crawl again: %s came as it ended", counted(len(late), "seed"))
+            logger.info("Opening the crawl again: %s came as it ended", counted(len(seeds), "seed"))
             await self._insist(self._frontier.reopen)
             await self._push_parts(self._parts)
         elif len(late) > len(seeds):

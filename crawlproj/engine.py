@@ -1,10 +1,11 @@
-"""With crawlproj/lean, the place that leans on parts of Scrapy that are not its public interface.
+"""What is asked of Scrapy's engine beyond its public interface: all of it is here and in lean/.
 
 The scheduler must learn that a request has ended, whichever way it went: callback, errback,
 dropped, ignored, redirected, failed. Scrapy has no signal for it. What all ways share is that
 the engine takes the request out of its set of requests in progress, after its callback has
-been exhausted and its items have passed the pipelines. `tests/contract/test_engine.py` fails
-when a new Scrapy changes what is used here.
+been exhausted and its items have passed the pipelines. A worker that is cut off from Redis has to
+break off what is under way. `tests/contract/test_engine.py` fails when a new Scrapy changes what
+is used here.
 """
 
 from __future__ import annotations

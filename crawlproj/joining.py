@@ -89,7 +89,7 @@ async def join(frontier: Frontier, config: Config, asked_for: Collection[str] = 
     wanted = rules | _limits_as_config(limits)
     planned = _rules(opened.plan, config) | _limits_as_config(frontier.limits)
     if opened.mode == "resumed":
-        planned["minutes"] = wanted["minutes"]  # counted anew, from whoever goes on with it
+        planned["minutes"] = wanted["minutes"]  # who goes on with it says how long
     differing = [
         f"{name.removesuffix('_s')} {_shown(planned[name])}"
         for name in planned

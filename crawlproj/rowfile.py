@@ -1,7 +1,8 @@
 """A file whose rows are on disk, not only with the operating system, once they are saved.
 
-Rows are taken into memory by the event loop, which never waits for a disk, and saved by whichever
-thread has the time: written, synced, and forgotten only then. A disk that is full or fails costs
+Rows are taken into memory by the event loop and saved by whichever thread has the time: written,
+synced, and forgotten only then. The event loop itself waits for the disk only if a megabyte has
+gathered that nobody has saved. A disk that is full or fails costs
 no row: `save()` raises, and the next one that can writes what is left. This module knows neither
 Scrapy nor Redis.
 """

@@ -1,9 +1,10 @@
 """A worker's side of the frontier: what it has taken, what it owes, and the loops in between.
 
 Scrapy's engine is never made to wait for Redis. URLs are leased ahead into a buffer, new links
-and ended requests are collected, and three loops exchange them with the frontier: one leases,
-one hands in (delivery.py: children before parents, rows before both), one keeps the heartbeat.
-When Redis is away they wait for it, and nothing that was collected is dropped.
+and ended requests are collected, and loops exchange them with the frontier: one leases, one hands
+in (delivery.py: links and rows, and only then the pages they belong to), one keeps the heartbeat.
+When Redis is away they wait for it, and nothing that was collected is dropped; a fourth breaks off
+what is under way when others may count this worker as dead.
 """
 
 from __future__ import annotations
@@ -194,7 +195,7 @@ class Worker:
         return bool(self.links_without_room) and not self._buffer and not in_progress
 
     async def flush(self, *, in_any_case: bool = False) -> None:
-        """Push what was found, write what was scraped, settle what has ended: in this order."""
+        """Push what was found and write what was scraped; then settle what has ended."""
         async with self._flushing:
             is_last = not self._buffer and self.held <= len(self._delivery.outbox.ended)
             settled = await self._delivery.run(is_last=is_last, in_any_case=in_any_case)

@@ -11,7 +11,7 @@ from pathlib import Path
 from scrapy import Request
 from scrapy.exceptions import UsageError
 
-from crawlproj import joining, keys
+from crawlproj import joining
 from crawlproj.commanding import FrontierCommand, show
 from crawlproj.config import Config
 from crawlproj.dupefilter import SeenFilter
@@ -44,7 +44,8 @@ class Command(FrontierCommand):
         new = [
             seed
             for address, seed in usable.items()
-            if address not in waiting and not (meta and await _is_taken(frontier, address))
+            if address not in waiting
+            and not (meta and await frontier.has_taken(address.host, address.key))
         ]
         if new:
             await seeds.add(new)
@@ -99,8 +100,3 @@ async def _running(frontier: Frontier) -> dict[str, str]:
     """The META of the crawl that seeds given now would belong to, empty if it has not begun."""
     meta = await frontier.attach()
     return meta if meta and meta["state"] != "finished" else {}
-
-
-async def _is_taken(frontier: Frontier, address: Address) -> bool:
-    key = keys.seeds(frontier.crawl, frontier.shard_of(address.host).number)
-    return bool(await frontier.client.sismember(key, address.key))

@@ -357,11 +357,15 @@ class Frontier:
             return False
         return before == await self.counts()
 
+    async def has_taken(self, host: str, key: str) -> bool:
+        """Whether a seed has been taken in."""
+        known = keys.seeds(self.crawl, self.shard_of(host).number)
+        return bool(await self.client.sismember(known, key))
+
     async def has_new(self, seeds: Iterable[Push]) -> bool:
         """Whether one of these seeds has not been taken in yet."""
         for seed in seeds:
-            known = keys.seeds(self.crawl, self.shard_of(seed.host).number)
-            if not await self.client.sismember(known, seed.key):
+            if not await self.has_taken(seed.host, seed.key):
                 return True
         return False
 

@@ -83,13 +83,17 @@ def test_a_worker_that_replaces_another_has_the_deadline_of_the_crawl(crawl: Han
     assert crawl.worker().lease().state == "stopping"
 
 
-def test_an_interrupted_crawl_that_has_time_left_keeps_its_deadline(crawl: HandCrawl) -> None:
+@pytest.mark.parametrize(("asked_minutes", "ends_at"), [(0, 5), (5, 9)])
+def test_an_interrupted_crawl_that_has_time_left_keeps_its_deadline_unless_it_is_given_another(
+    crawl: HandCrawl, asked_minutes: int, ends_at: int
+) -> None:
     _interrupted_before_its_deadline(crawl)
     crawl.at(4)
-    crawl.open(run="later", lasts_ms=5 * MINUTE_MS)
+    crawl.open(run="later", lasts_ms=asked_minutes * MINUTE_MS)
     worker = crawl.worker()
+    crawl.at(ends_at - 0.5)
     assert worker.lease().state == "running"
-    crawl.at(6)
+    crawl.at(ends_at)
     assert worker.lease().state == "stopping"
 
 

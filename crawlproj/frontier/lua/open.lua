@@ -63,9 +63,10 @@ end
 local alive = redis.call('ZCOUNT', WORKERS, now, '+inf') > 0
 if not runs:find(run, 1, true) then
   redis.call('HSET', META, 'runs', runs .. run)
-  -- Its time has run out while nobody was at it. Who replaces a worker of the same run gets no more.
+  -- Who goes on with a crawl that nobody is at says how long, at the latest when its time is over.
+  -- Who replaces a worker of the same run does not.
   local ended_ms = tonumber(found[6] or 0)
-  if not alive and ended_ms > 0 and ended_ms <= now then
+  if not alive and (deadline_ms > 0 or ended_ms > 0 and ended_ms <= now) then
     redis.call('HSET', META, 'deadline_ms', deadline_ms)
   end
 end
