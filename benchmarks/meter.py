@@ -14,7 +14,6 @@ import threading
 from bisect import bisect_left
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import NamedTuple, Self
 
 from benchmarks.common import PROJECT, cores, pin
@@ -86,12 +85,7 @@ class Metered:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._process.returncode is None:
             self._process.kill()
             self.wait()

@@ -18,7 +18,6 @@ import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 from urllib.parse import urljoin
 
@@ -63,12 +62,7 @@ class StaticServer:
         self.pid = self._process.pid
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._process.terminate()
         self._process.communicate()
         self._scratch.cleanup()

@@ -15,7 +15,7 @@ from typing import TypeVar
 from redis.exceptions import ResponseError
 
 from crawlproj.connection import OUTAGE
-from crawlproj.frontier.refusals import may_pass
+from crawlproj.frontier.refusals import is_passing
 from crawlproj.frontier.replication import ReplicasBehind
 
 logger = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ class Outages:
             except AWAY as error:
                 self._be_away(error)
             except ResponseError as error:
-                if not may_pass(error):
+                if not is_passing(error):
                     raise
                 self._be_away(error)
             await asyncio.sleep(wait_s)

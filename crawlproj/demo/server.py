@@ -16,7 +16,6 @@ from contextlib import suppress
 from dataclasses import fields
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Self
 
 from crawlproj.demo.log import Logged, read_log
@@ -81,12 +80,7 @@ class DemoServer:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._process is not None:
             self._stop(self._process)
 

@@ -10,7 +10,7 @@ PASSING = ("MISCONF", "BUSY", "MASTERDOWN", "NOREPLICAS")
 """Answers of a Redis that cannot work now: its disk is full, it is busy, it lacks replicas."""
 
 
-def may_pass(error: ResponseError) -> bool:
+def is_passing(error: ResponseError) -> bool:
     """Whether Redis refuses what it may do later."""
     return str(error).startswith(PASSING)
 

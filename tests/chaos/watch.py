@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
-from types import TracebackType
 from typing import Any, Self
 
 import redis
@@ -64,12 +63,7 @@ class Watch:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._ended.set()
         self._thread.join()
 

@@ -8,7 +8,6 @@ import ssl
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from types import TracebackType
 from typing import Self, TypeVar
 
 from crawlproj.embedded import LOOPBACK
@@ -45,12 +44,7 @@ class ThreadedServer(ABC):
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._stopped.set)
         self._thread.join()
 

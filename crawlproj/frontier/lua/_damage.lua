@@ -2,7 +2,7 @@
 -- damaged, or put here by someone else. It is counted as 'corrupt' and set aside, URLs that
 -- vanished with it are written off, and everything beside it goes on.
 -- Levels of pages, and one above them for a host's robots.txt.
-local LOWEST, HIGHEST = -1000, 1001
+local LOWEST, FIRST = -1000, 1001
 local damaged = false
 
 -- The key of a queue. The number is made text once: that takes longer than all the rest.
@@ -21,7 +21,7 @@ end
 local function read_url(packed)
   local ok, _, name, level, entry, fourth, fifth = pcall(cmsgpack.unpack_limit, packed, 5)
   if ok and type(name) == 'string' and type(level) == 'number' and type(entry) == 'string'
-     and level >= LOWEST and level <= HIGHEST and level % 1 == 0 then
+     and level >= LOWEST and level <= FIRST and level % 1 == 0 then
     return name, level, entry, fourth, fifth
   end
 end
@@ -68,7 +68,7 @@ end
 -- before those of others: a page full of new hosts would else be asked about first, one and all.
 local function best_level(levels)
   local best = levels[#levels]
-  return best == HIGHEST and levels[#levels - 1] or best
+  return best == FIRST and levels[#levels - 1] or best
 end
 
 -- A host's record as HOSTS holds it; nothing if it is unreadable.
@@ -102,7 +102,7 @@ local function rebuild_host(name)
   count('corrupt', 1)
   local out, kept = count_leases()
   local host = {levels = {}, out = out[name] or 0, kept = kept[name], cooling = {}, pages = 0}
-  for level = LOWEST, HIGHEST do
+  for level = LOWEST, FIRST do
     if redis.call('EXISTS', queue_of(name, level)) == 1 then table.insert(host.levels, level) end
   end
   redis.call('ZREM', READY, name)

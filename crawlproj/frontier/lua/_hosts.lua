@@ -339,7 +339,7 @@ end
 -- The token tells apart equal requests that wait at the same time. A host whose robots.txt
 -- is to be asked for again gets no other request before: its pages could only be put off.
 local function delay(token, name, level, entry, due)
-  if level == HIGHEST then
+  if level == FIRST then
     local host = load_host(name)
     host.hold = math.max(host.hold or 0, due)
   end
