@@ -67,6 +67,7 @@ def sail(seed: int, pages: int, until: float) -> Voyage:
             say(f"  {fault.kind}: recovered after {fault.recovery_s:.1f} s")
         storm.calm()
         _judge(voyage, crawl)
+    say(f"  {voyage.urls:,} URLs, {voyage.lost} lost, {len(voyage.violations)} violations")
     return voyage
 
 

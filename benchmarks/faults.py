@@ -164,8 +164,14 @@ class Storm:
 
     def _pick(self) -> Berth:
         """A worker that has registered."""
-        self._until(lambda: any(map(self._is_there, self._berths)), "a worker is there")
-        return self._rng.choice([berth for berth in self._berths if self._is_there(berth)])
+        there: list[Berth] = []
+
+        def look() -> bool:
+            there[:] = filter(self._is_there, self._berths)
+            return bool(there)
+
+        self._until(look, "a worker is there")
+        return self._rng.choice(there)
 
     def _is_there(self, berth: Berth) -> bool:
         return berth.worker.is_running and berth.worker.process.pid in self._crew()

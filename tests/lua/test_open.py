@@ -93,7 +93,7 @@ def test_an_interrupted_crawl_that_has_time_left_keeps_its_deadline_unless_it_is
     worker = crawl.worker()
     crawl.at(ends_at - 0.5)
     assert worker.lease().state == "running"
-    crawl.at(ends_at)
+    crawl.at(ends_at + 0.5)
     assert worker.lease().state == "stopping"
 
 
