@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from scrapy import Request, signals
 
 from crawlproj import failpoints
-from crawlproj.outcomes import Held, NoLongerOurs
+from crawlproj.outcomes import BROKEN_OFF_MS, Held, NoLongerOurs
 from crawlproj.records import LEASE
 
 if TYPE_CHECKING:
@@ -89,7 +89,9 @@ class Notes:
 
     def _failed(self, request: Request, error: Exception) -> None:
         if held := self.of(request):
-            held.error, held.put_off = error, isinstance(error, NoLongerOurs)
+            held.error = error
+            if isinstance(error, NoLongerOurs):
+                held.put_off, held.hold_ms = True, BROKEN_OFF_MS
 
     def _delivered(self, response: Response) -> None:
         if held := self.of(response.request):

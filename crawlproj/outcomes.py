@@ -93,6 +93,9 @@ class Held:
         return TRANSIENT if passing else PERMANENT
 
 
+BROKEN_OFF_MS = 1000
+"""How long a host is left alone after a request was broken off: its server may not have noticed."""
+
 PUT_OFF_MS = 300
 """How long a page waits for its host's robots.txt before it is looked at again, and its host with
 it: the next page could only be put off as well."""

@@ -35,6 +35,10 @@ logger = logging.getLogger(__name__)
 POLL_S = 0.5
 """How long a worker with nothing to do sleeps at most: what other workers push shows then."""
 
+SURE = 0.75
+"""Share of the lease timeout after which a worker without heartbeat stops: what it had sent is over
+when others begin, also for the server, which may go on with a request that was broken off."""
+
 STATE_EVERY_S = 1.0
 """How often a worker that leases nothing asks whether the crawl is to go on."""
 
@@ -131,12 +135,12 @@ class Worker:
 
     @property
     def is_sure(self) -> bool:
-        """False once others may count this worker as dead: it must not fetch any more."""
+        """False once others may soon count this worker as dead: it must not fetch any more."""
         return self._sure_for_s > 0
 
     @property
     def _sure_for_s(self) -> float:
-        return self._renewed_at + self.lease_timeout_s - _clock()
+        return self._renewed_at + SURE * self.lease_timeout_s - _clock()
 
     def seen(self, host: str, key: str) -> bool:
         """True if the key is known to have been taken in; counted as a duplicate. Never, where

@@ -19,7 +19,7 @@ from scrapy.exceptions import NotConfigured
 from crawlproj.config import Config
 from crawlproj.frontier import pacing
 from crawlproj.links import MAX_SHOWN
-from crawlproj.outcomes import TRANSIENT_STATUSES, Held, may_pass
+from crawlproj.outcomes import TRANSIENT_STATUSES, Held, NoLongerOurs, may_pass
 from crawlproj.permission import ROBOTS_TXT
 
 if TYPE_CHECKING:
@@ -73,6 +73,8 @@ class PolitenessMiddleware:
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:
+        if isinstance(exception, NoLongerOurs):
+            return  # it says nothing about the host
         if held := self._held(request):
             failed = may_pass(exception)
             self._note(held, FAILED if failed else ANSWERED)

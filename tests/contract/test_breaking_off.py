@@ -1,0 +1,26 @@
+"""When a worker that does not reach Redis stops, seen from those who take over."""
+
+from __future__ import annotations
+
+from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.messages import Lease
+from crawlproj.outcomes import BROKEN_OFF_MS, Held, NoLongerOurs, Patience
+from crawlproj.worker import SURE, Worker
+from tests.contract.mortal import hooks
+
+
+def test_a_worker_is_unsure_some_time_before_others_count_it_as_dead() -> None:
+    worker = Worker(Frontier(None, "c", "w"), hooks(), prefetch=4, lease_timeout_s=20)
+    assert worker.is_sure
+    worker._renewed_at -= SURE * 20 - 1
+    assert worker.is_sure
+    worker._renewed_at -= 2
+    assert not worker.is_sure
+
+
+def test_a_host_rests_after_a_request_that_its_server_may_still_be_working_on() -> None:
+    held = Held(Lease(0, 7, "http://a", 0, b"\0\1/"), error=NoLongerOurs())
+    held.put_off, held.hold_ms, held.downloaded_at = True, BROKEN_OFF_MS, held.started_at
+    settled = Patience(50, 1000, 4).settlement(held)
+    assert (settled.verdict, settled.failed) == ("wait", 0)
+    assert settled.hold_ms >= BROKEN_OFF_MS and settled.delay_ms >= BROKEN_OFF_MS
