@@ -360,8 +360,8 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
     def _break_off(self) -> None:
         if broken_off := self._watch.cut():
             logger.warning(
-                "%s broken off: Redis has been away for FRONTIER_LEASE_TIMEOUT, and others may "
-                "have taken over what this worker held",
+                "%s broken off: Redis has been away for so long that others may soon take over "
+                "what this worker holds",
                 counted(broken_off, "request"),
             )
 

@@ -4,7 +4,7 @@ Scrapy's engine is never made to wait for Redis. URLs are leased ahead into a bu
 and ended requests are collected, and loops exchange them with the frontier: one leases, one hands
 in (delivery.py: links and rows, and only then the pages they belong to), one keeps the heartbeat.
 When Redis is away they wait for it, and nothing that was collected is dropped; a fourth breaks off
-what is under way when others may count this worker as dead.
+what is under way before others may count this worker as dead.
 """
 
 from __future__ import annotations
@@ -300,7 +300,7 @@ class Worker:
                 self._lease_wake.set()
 
     async def _deadline_loop(self) -> None:
-        """Ends what is under way when others may begin with it."""
+        """Ends what is under way before others may begin with it."""
         while True:
             while (left_s := self._sure_for_s) > 0:
                 await asyncio.sleep(left_s)
@@ -354,6 +354,7 @@ class Worker:
         if time.monotonic() - self._told_at < STATE_EVERY_S:
             return
         state = await self.frontier.state()
+        self._told_at = time.monotonic()
         if state != "running" or self.state not in BEGINS:
             self._hear(state)
             await self.hooks.on_state(state)
