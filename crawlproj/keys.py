@@ -133,6 +133,11 @@ def line_prefix(crawl: str, shard: int) -> str:
     return f"{tag(crawl, shard)}:line:"
 
 
+def news(crawl: str, shard: int) -> str:
+    """Stream: bits that workers have lately added to the seen filter, for the others' replicas."""
+    return f"{tag(crawl, shard)}:news"
+
+
 def robots(crawl: str, shard: int, host: str) -> str:
     """String that expires: what a host's robots.txt says."""
     return f"{tag(crawl, shard)}:robots:{host}"
@@ -141,7 +146,7 @@ def robots(crawl: str, shard: int, host: str) -> str:
 _VECTOR = (
     *(meta, counts, hosts, ready, waiting, delayed, workers, about, dead, seeds, audit, scope),
     *(layers, seen_prefix, queue_prefix, leased_prefix, found, patterns, aside_prefix),
-    *(groups, line_prefix),
+    *(groups, line_prefix, news),
 )
 
 

@@ -92,12 +92,9 @@ class Replica:
         """Where the key's bits are, in each layer."""
         return [_offsets(layer, key) for layer in self.layers]
 
-    def add(self, offsets: Offsets) -> None:
-        """Record a key that Redis has recorded in its last layer."""
-        layer = len(offsets) - 1
-        bits = self.layers[layer].bitarray
-        for offset in offsets[layer]:
-            bits[offset] = True
+    def add(self, layer: int, offsets: list[int]) -> None:
+        """Set bits that Redis has set in that layer, of one key or of many."""
+        self.layers[layer].bitarray[offsets] = True
 
     def load(self, layer: int, raw: bytes | bytearray) -> None:
         """Take over a layer as Redis holds it: most significant bit first, tail not stored.

@@ -30,6 +30,7 @@ from crawlproj.frontier.messages import (
     Settlement,
     State,
 )
+from crawlproj.frontier.news import News
 from crawlproj.frontier.refusals import (
     CrawlDamaged,
     CrawlFinished,
@@ -90,6 +91,7 @@ class Shard:
         self._bytes_of_keys = _bytes_in(self.keys)
         self._unanswered: tuple[int, Sequence[Push]] | None = None
         self.replica = Replica(self.geometry)
+        self._news = News()
 
     async def open(
         self, new_epoch: str, *, follow: str, run: str, fields: dict[str, Any], lasts_ms: int
@@ -106,18 +108,19 @@ class Shard:
         lost, it changes nothing."""
         number = await self._number(worker, batch)
         while True:
-            layers = self.replica.layers
+            layers = list(self.replica.layers)
             offsets = [self._offsets(item) for item in batch]
             args = [worker, number, len(layers), layers[-1].capacity]
             args += [pack(self._push_fields(batch, offsets)), seen_locally]
             slices = " ".join(str(layer.num_slices) for layer in layers)
-            open_layers, *reply = await self._call("push", [*args, slices, _homes(batch)])
+            args += [slices, _homes(batch), self._news.untold]
+            open_layers, *reply = await self._call("push", args)
             await self._know_layers(open_layers)
             if reply:
                 break
         self.pushes, self._unanswered = number, None
         found = unpack(reply[0])
-        self._learn(offsets, found)
+        self._learn(len(layers), offsets, found)
         return [layer == 0 for layer in found] or [False] * len(batch)
 
     def _push_fields(self, batch: Sequence[Push], offsets: Sequence[Offsets]) -> list[Any]:
@@ -149,17 +152,24 @@ class Shard:
             await self.warm()  # the server has lost some: it was restarted, or failed over
         self.replica.grow(_layer_count(count))
 
-    def _learn(self, offsets: list[Offsets], found: list[int]) -> None:
-        """Copy what the push has set, or found set, in Redis; a repeated push tells neither."""
+    def _learn(self, layers: int, offsets: list[Offsets], found: list[int]) -> None:
+        """Copy what the push has set in the last of the layers, or found set, in Redis; a repeated
+        push tells neither."""
+        new: list[int] = []
         for bits, layer in zip(offsets, found, strict=False):
-            if bits and layer >= 0:
-                self.replica.add(bits[:layer] if layer else bits)
+            if bits and layer > 0:
+                self.replica.add(layer - 1, bits[layer - 1])
+            elif bits and layer == 0:
+                new += bits[-1]
+        self.replica.add(layers - 1, new)
+        self._news.note(layers - 1, new)
 
     async def lease(self, worker: str, wanted: int) -> Batch:
         """Take up to so many URLs of hosts that are due."""
-        args = [worker, wanted, self.tokens]
-        state, next_ms, scope, packed, server = await self._call("lease", args)
+        args = [worker, wanted, self.tokens, self._news.heard]
+        state, next_ms, scope, packed, server, heard, told = await self._call("lease", args)
         self.is_stale = self.is_stale or self.server not in (None, server)
+        self._news.hear(told, heard, self.replica)
         fields = iter(unpack(packed))
         leases = [
             Lease(
@@ -192,7 +202,10 @@ class Shard:
     async def vouch(self, worker: str, client: Any) -> bool:
         """True if the worker's last push is still here; asked, and noted, by way of `client`."""
         args = [self.epoch, worker, self.pushes or 0]
-        return bool(await self._run("vouch", args, client))
+        is_here = bool(await self._run("vouch", args, client))
+        if not is_here:
+            self._news.forget()
+        return is_here
 
     async def renew(self, worker: str, timeout_ms: int, about: dict[str, Any]) -> Renewed:
         """The heartbeat; tells whether the worker was known (still)."""
@@ -301,6 +314,7 @@ class Shard:
     async def warm(self, chunk_bytes: int = 1 << 20) -> None:
         """Fill a fresh replica from the shared bitmaps, in pieces that block nobody for long."""
         self.replica = Replica(self.geometry)
+        self._news.forget()
         self.server, self.is_stale = await self._call("identify", []), False
         for layer in range(len(await self.layer_items())):
             self.replica.grow(layer + 1)
@@ -367,5 +381,5 @@ def _layer_count(count: int) -> int:
 def _bytes_in(values: Any) -> int:
     """The size of arguments or of a reply, their frame left out; numbers are small."""
     if isinstance(values, list):
-        return sum(len(value) for value in values if isinstance(value, bytes | str))
-    return len(values) if isinstance(values, bytes) else 0
+        return sum(map(_bytes_in, values))
+    return len(values) if isinstance(values, bytes | str) else 0

@@ -361,6 +361,8 @@ def _value(redis: Any, key: bytes) -> Any:
             return redis.lrange(key, 0, -1)
         case b"set":
             return redis.smembers(key)
+        case b"stream":
+            return redis.xrange(key)
     return redis.get(key)
 
 

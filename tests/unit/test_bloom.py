@@ -89,19 +89,19 @@ def test_a_key_is_seen_once_its_bits_are_there() -> None:
     replica = Replica(Geometry(100, 0.001))
     offsets = replica.offsets(url(1))
     assert url(1) not in replica
-    replica.add(offsets)
+    replica.add(0, offsets[0])
     assert url(1) in replica
     assert url(2) not in replica
 
 
 def test_a_key_is_looked_up_in_every_layer_and_recorded_in_the_last() -> None:
     replica = Replica(Geometry(10, 0.001))
-    replica.add(replica.offsets(url(1)))
+    replica.add(0, replica.offsets(url(1))[0])
     replica.grow(3)
     assert [len(bits) for bits in replica.offsets(url(2))] == [
         layer.num_slices for layer in replica.layers
     ]
-    replica.add(replica.offsets(url(2)))
+    replica.add(2, replica.offsets(url(2))[2])
     assert url(1) in replica and url(2) in replica
     assert [layer.bitarray.any() for layer in replica.layers] == [True, False, True]
 
@@ -121,7 +121,7 @@ def test_the_offsets_are_where_pybloom_live_looks(keys: set[str]) -> None:
     theirs = BloomFilter(50, 0.005)
     for key in keys:
         theirs.add(key, skip_check=True)
-        replica.add(replica.offsets(key))
+        replica.add(0, replica.offsets(key)[0])
     assert replica.layers[0].bitarray == theirs.bitarray
 
 
@@ -129,13 +129,13 @@ def test_the_offsets_are_where_pybloom_live_looks(keys: set[str]) -> None:
 def test_a_bitmap_of_redis_is_taken_over_bit_by_bit(redis: Redis, keys: int) -> None:
     written, read = Replica(Geometry(100, 0.01)), Replica(Geometry(100, 0.01))
     for number in range(keys):
-        written.add(written.offsets(url(number)))
+        written.add(0, written.offsets(url(number))[0])
         for offset in written.offsets(url(number))[0]:
             redis.setbit("bits", offset, 1)
     read.load(0, redis.get("bits") or b"")  # type: ignore[arg-type]
     assert read.layers[0].bitarray == written.layers[0].bitarray
     assert all(url(number) in read for number in range(keys))
-    read.add(read.offsets("one more"))
+    read.add(0, read.offsets("one more")[0])
     assert "one more" in read
 
 
@@ -171,7 +171,7 @@ def _measure(geometry: Geometry, items: int) -> tuple[float, Replica, list[int]]
         if url(number) in replica:
             mistaken += 1
             continue
-        replica.add(replica.offsets(url(number)))
+        replica.add(len(replica.layers) - 1, replica.offsets(url(number))[-1])
         recorded[-1] += 1
         if recorded[-1] >= geometry.layer_capacity(len(recorded) - 1):
             recorded.append(0)

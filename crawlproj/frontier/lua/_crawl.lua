@@ -27,10 +27,11 @@
 --  19 ASIDE    prefix  + host pattern    -> list of msgpack {kind, level, entry, key}
 --  20 GROUPS   hash    group of hosts -> msgpack {out, cooling, pages, at, kept, hold, per}
 --  21 LINE     prefix  + group           -> zset of its hosts that could be contacted now, best first
+--  22 NEWS     stream  worker -> what its pushes have lately added to SEEN, see news.py
 --
 -- ARGV[1] is the epoch in which the caller works; the rest is the operation's.
 local META, COUNTS, HOSTS, READY, WAITING, DELAYED, WORKERS, ABOUT, DEAD, SEEDS, AUDIT, SCOPE,
-      LAYERS, SEEN, QUEUE, LEASED, FOUND, PATTERNS, ASIDE, GROUPS, LINE = unpack(KEYS)
+      LAYERS, SEEN, QUEUE, LEASED, FOUND, PATTERNS, ASIDE, GROUPS, LINE, NEWS = unpack(KEYS)
 
 local CRAWL = redis.call('HMGET', META, 'epoch', 'state', 'per_host', 'pages_per_host',
                          'pages', 'deadline_ms', 'delay_ms', 'max_attempts', 'skew_ms',

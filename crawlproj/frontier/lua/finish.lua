@@ -15,4 +15,5 @@ else
   return STATE
 end
 redis.call('HSET', META, 'state', STATE, 'finished_ms', NOW)
+redis.call('UNLINK', NEWS)
 return STATE

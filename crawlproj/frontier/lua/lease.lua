@@ -4,17 +4,18 @@
 --
 -- ARGV  2 worker, 3 URLs wanted, 4 highest token that the worker has been given: after a failover
 --         that forgot some, they are not given again, or an old verdict would meet a new lease
+--       5 id of the last news that it has heard
 -- Reply {state, ms until a host or retry falls due (-1: none), size of the scope,
 --        msgpack list of token, host, level, entry, failures of the host in a
 --        row, pages of the host, its group or '', of one lease after the other, the server: see
---        _server.lua}
+--        _server.lua, id of the last news, the news that others have told since the one before}
 --       state is the crawl's, or 'limit' when its page budget is used up
 -- Error UNKNOWN: the worker counts as dead; it must renew first
 --include _crawl.lua
 --include _damage.lua
 --include _hosts.lua
 --include _server.lua
-local DUE_AT_ONCE = 500
+local DUE_AT_ONCE, NEWS_AT_ONCE = 500, 100
 local worker, want = ARGV[2], tonumber(ARGV[3])
 if not redis.call('ZSCORE', WORKERS, worker) then
   return redis.error_reply('UNKNOWN the worker has been declared dead')
@@ -23,7 +24,7 @@ if STATE == 'running' and DEADLINE_MS > 0 and NOW >= DEADLINE_MS then
   STATE = 'stopping'
   redis.call('HSET', META, 'state', STATE)
 end
-if STATE ~= 'running' then return {STATE, -1, 0, cmsgpack.pack({}), server()} end
+if STATE ~= 'running' then return {STATE, -1, 0, cmsgpack.pack({}), server(), ARGV[5], {}} end
 
 for _, packed in ipairs(redis.call('ZRANGE', DELAYED, '-inf', NOW, 'BYSCORE', 'LIMIT', 0, DUE_AT_ONCE)) do
   local name, level, entry = read_url(packed)
@@ -147,4 +148,11 @@ for _, key in ipairs({WAITING, DELAYED}) do
   local first = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')
   if first[2] and (next_ms < 0 or first[2] - NOW < next_ms) then next_ms = math.max(0, first[2] - NOW) end
 end
-return {STATE, next_ms, redis.call('SCARD', SCOPE), cmsgpack.pack(replied), server()}
+
+local heard, news = ARGV[5], {}
+for _, one in ipairs(redis.call('XRANGE', NEWS, '(' .. heard, '+', 'COUNT', NEWS_AT_ONCE)) do
+  local teller, told = unpack(one[2])
+  heard = one[1]
+  if teller ~= worker then news[#news + 1] = told end
+end
+return {STATE, next_ms, redis.call('SCARD', SCOPE), cmsgpack.pack(replied), server(), heard, news}

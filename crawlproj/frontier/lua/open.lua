@@ -43,7 +43,7 @@ local function begin(new_epoch)
   unlink_leftovers()
   for i = 2, 13 do redis.call('UNLINK', KEYS[i]) end
   for layer = 0, 63 do redis.call('UNLINK', KEYS[14] .. layer) end
-  redis.call('UNLINK', META, KEYS[17], KEYS[18], KEYS[20])
+  redis.call('UNLINK', META, KEYS[17], KEYS[18], KEYS[20], KEYS[22])
   for field, value in pairs(cmsgpack.unpack(ARGV[4])) do redis.call('HSET', META, field, value) end
   redis.call('HSET', META, 'epoch', new_epoch, 'state', 'running', 'started_ms', now,
              'deadline_ms', deadline_ms, 'runs', run)

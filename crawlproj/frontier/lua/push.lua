@@ -14,6 +14,7 @@
 --       8 see _seen.lua
 --       9 msgpack list of host, group or '', connections of the host or its group or 0 if that is
 --         not said, of one host after the other that there is something to say of
+--      10 what earlier pushes of the caller have added to the seen filter, for the others, or ''
 -- Reply {layers open, msgpack list of 0 = new, else seen before: the layer (from 1) that
 --       holds it, -1 if none does} or, when other layers are open than the caller
 --       knows, {layers open}: nothing was done
@@ -23,7 +24,7 @@
 --include _novelty.lua
 --include _seen.lua
 --include _patterns.lua
-local FIELDS = 7
+local FIELDS, MOST_NEWS = 7, 500
 if STATE == 'finished' then return redis.error_reply('FINISHED the crawl has finished') end
 local open = tonumber(redis.call('HGET', LAYERS, 'open'))
 if open ~= known then return {open} end
@@ -88,6 +89,9 @@ save_hosts()
 mark_all()
 save_counts()
 redis.call('HSET', META, pushes, ARGV[3])
+if ARGV[10] ~= '' and not NOVELTY and redis.call('ZCARD', WORKERS) > 1 then
+  redis.call('XADD', NEWS, 'MAXLEN', MOST_NEWS, '*', ARGV[2], ARGV[10])
+end
 if redis.call('HINCRBY', LAYERS, 'items:' .. (known - 1), new_items) >= tonumber(ARGV[5]) then
   open = redis.call('HINCRBY', LAYERS, 'open', 1)
 end

@@ -1,0 +1,129 @@
+"""What workers hear of each other's pushes, with their leases."""
+
+from __future__ import annotations
+
+import pytest
+
+from crawlproj.frontier.bloom import Geometry
+from crawlproj.frontier.wire import pack
+from tests.lua.helpers import A, HandCrawl, Worker, link
+
+
+def knows(worker: Worker, *paths: str) -> list[bool]:
+    return [A + path in worker.shard.replica for path in paths]
+
+
+def test_a_worker_hears_with_its_lease_what_an_earlier_push_of_another_has_brought(
+    crawl: HandCrawl,
+) -> None:
+    crawl.open()
+    teller, other = crawl.worker("teller"), crawl.worker("other")
+    teller.push(link(A, "/1"), link(A, "/2"))
+    other.lease()
+    assert knows(other, "/1", "/2") == [False, False]
+    teller.push(link(A, "/3"))
+    assert knows(other, "/1", "/2") == [False, False]
+    other.lease()
+    assert knows(other, "/1", "/2", "/3") == [True, True, False]
+
+
+def test_news_are_of_what_was_new_and_heard_once(crawl: HandCrawl) -> None:
+    crawl.open()
+    teller, other = crawl.worker("teller"), crawl.worker("other")
+    other.push(link(A, "/1"))
+    teller.push(link(A, "/1"))
+    teller.push(link(A, "/2"))
+    teller.push(link(A, "/3"))
+    assert [told for _, told in crawl.state().raw["news"]] == [{b"teller": told_of(teller, "/2")}]
+    reply = other._call("lease", ["other", 1, 0, "0"])
+    assert reply[6] == [told_of(teller, "/2")]
+    assert other._call("lease", ["other", 1, 0, reply[5]])[5:] == [reply[5], []]
+    assert teller._call("lease", ["teller", 1, 0, "0"])[5:] == [reply[5], []]
+
+
+def told_of(worker: Worker, path: str) -> bytes:
+    [offsets] = worker.shard.replica.offsets(A + path)
+    return pack([0, b"".join(offset.to_bytes(4, "big") for offset in offsets)])
+
+
+def test_a_worker_alone_tells_nobody(crawl: HandCrawl) -> None:
+    crawl.open()
+    worker = crawl.worker()
+    for number in range(3):
+        worker.push(link(A, f"/{number}"))
+    assert "news" not in crawl.state().raw
+
+
+def test_where_redis_is_to_hear_of_every_link_nothing_is_told(crawl: HandCrawl) -> None:
+    crawl.open(novelty="10 0.1 1 0.01")
+    worker, _ = crawl.worker(), crawl.worker("other")
+    for number in range(3):
+        worker.push(link(A, f"/{number}"))
+    assert "news" not in crawl.state().raw
+
+
+def test_only_the_latest_news_are_kept_and_a_worker_hears_them_piece_by_piece(
+    crawl: HandCrawl,
+) -> None:
+    crawl.open()
+    teller, other = crawl.worker("teller"), crawl.worker("other")
+    for number in range(511):
+        teller.push(link(A, f"/{number}"))
+    assert len(crawl.state().raw["news"]) == 500
+    other.lease(1)
+    assert knows(other, "/9", "/10", "/109", "/110") == [False, True, True, False]
+    other.lease(1)
+    assert knows(other, "/110", "/209", "/210") == [True, True, False]
+
+
+def test_what_may_have_been_lost_is_not_told(crawl: HandCrawl) -> None:
+    crawl.open()
+    lost, restarted, _ = (crawl.worker(name) for name in ("lost", "restarted", "other"))
+    lost.push(link(A, "/1"))
+    crawl.redis.hset(crawl.key("meta"), "push:lost", 0)
+    assert not lost.run(lost.shard.vouch("lost", lost.shard.client))
+    lost.push(link(A, "/2"))
+    restarted.push(link(A, "/3"))
+    restarted.warm()
+    restarted.push(link(A, "/4"))
+    assert "news" not in crawl.state().raw
+
+
+def test_news_of_a_layer_that_a_worker_does_not_know_wait_until_it_does(crawl: HandCrawl) -> None:
+    crawl.geometry = Geometry(2, 0.01)
+    crawl.open()
+    teller, other = crawl.worker("teller"), crawl.worker("other")
+    for number in range(4):
+        teller.push(link(A, f"/{number}"))
+    other.lease()
+    assert knows(other, "/0", "/1", "/2") == [True, True, False]
+    assert other.push(link(A, "/2"), link(A, "/new")) == [False, True]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [b"", b"\xc1", pack(7), pack([0]), pack([0, b"odd"]), pack([0, b"\xff\xff\xff\xff"])]
+    + [pack([-9, b"\0\0\0\0"]), pack(["x", b"\0\0\0\0"]), pack([0, None])],
+)
+def test_news_that_cannot_be_read_are_passed_over(crawl: HandCrawl, told: bytes) -> None:
+    crawl.open()
+    worker = crawl.worker()
+    worker.push(link(A, "/1"))
+    crawl.redis.xadd(crawl.key("news"), {"foreign": told})
+    assert len(worker.lease().leases) == 1
+    assert knows(worker, "/1", "/2") == [True, False]
+
+
+def test_a_crawl_that_has_ended_or_begins_has_no_news(crawl: HandCrawl) -> None:
+    crawl.open()
+    teller, other = crawl.worker("teller"), crawl.worker("other")
+    teller.push(link(A, "/1"))
+    teller.push(link(A, "/2"))
+    assert "news" in crawl.state().raw
+    while leases := other.lease().leases:
+        other.done(*leases)
+    assert other.finish() == "finished"
+    assert "news" not in crawl.state().raw
+    crawl.redis.xadd(crawl.key("news"), {"left": "over"})
+    assert crawl.open(run="another").mode == "new"
+    assert "news" not in crawl.state().raw
