@@ -67,38 +67,46 @@ def crawl_for_a_while(
     seconds: float,
     profile: str,
     settings: Mapping[str, Any],
+    apart: bool = False,
 ) -> tuple[Stretch, list[Logged]]:
     """Let the workers crawl the web from all its seeds; a stretch of it, warm-up left out, and
-    all that the origin answered."""
+    all that the origin answered. Apart, each has a crawl of its own, in a database of its own."""
     empty(client)
     with ExitStack() as stack:
         demo = stack.enter_context(DemoServer(spec))
         pin(demo.pid, cores()[0])
-        crew = man(*(stack, server, client, workers, profile), "-a", "stay=true", **settings)
-        client.lpush(keys.start_urls(CRAWL), *demo.seeds)
+        crawls = [_database(server, number) for number in range(workers if apart else 1)]
+        each = workers // len(crawls)
+        crew = [
+            worker
+            for url in crawls
+            for worker in man(stack, url, each, profile, "-a", "stay=true", **settings)
+        ]
+        for url in crawls:
+            with redis.Redis.from_url(url) as own:
+                own.lpush(keys.start_urls(CRAWL), *demo.seeds)
         time.sleep(WARM_UP_S)
         return _stretch(demo, client, crew, seconds), demo.requests()
 
 
+def _database(server: RedisServer, number: int) -> str:
+    return f"{server.url.removesuffix('/0')}/{number}"
+
+
 def man(
-    stack: ExitStack,
-    server: RedisServer,
-    client: redis.Redis,
-    workers: int,
-    profile: str,
-    *arguments: str,
-    **settings: Any,
+    stack: ExitStack, redis_url: str, workers: int, profile: str, *arguments: str, **settings: Any
 ) -> list[Metered]:
     """Workers that are up and wait for seeds; they are gone when the stack is left."""
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
-    env = {"REDIS_URL": server.url, "SCRAPY_PROJECT": profile}
+    env = {"REDIS_URL": redis_url, "SCRAPY_PROJECT": profile}
     command = worker_command(*arguments, **settings, CRAWL_OUTPUT=folder, CRAWL_RUN_ID="bench")
     crew = [
         stack.enter_context(Metered(command, folder / f"log-{number}", env))
         for number in range(workers)
     ]
     registered = keys.workers(CRAWL, 0)
-    wait_for(lambda: client.zcard(registered) == workers, "all workers are there", START_S)
+    with redis.Redis.from_url(redis_url) as client:
+        wait_for(lambda: client.zcard(registered) == workers, "all workers are there", START_S)
     return crew
 
 

@@ -45,11 +45,11 @@ def measure(
     with DemoServer(spec) as demo:
         pin(demo.pid, cores()[0])
         with ExitStack() as first:  # opens the crawl with the settings of a worker, and leaves
-            man(first, server, client, 1, "fast", "-a", "stay=true")
+            man(first, server.url, 1, "fast", "-a", "stay=true")
             asyncio.run(know(server.url, urls))
         client.delete(keys.workers(CRAWL, 0))
         with ExitStack() as stack:
-            [worker] = man(stack, server, client, 1, "fast", "-a", "stay=true")
+            [worker] = man(stack, server.url, 1, "fast", "-a", "stay=true")
             client.lpush(keys.start_urls(CRAWL), *demo.seeds)
             is_done = partial(_has_done, client, spec.pages)
             wait_for(is_done, f"{spec.pages} pages are done", CRAWLED_S)

@@ -5,7 +5,9 @@ over many hosts, so that they wait most of the time, as they would for real serv
 until the cores are full, unless the shared frontier keeps them apart. `modes`: one web to depth 1,
 2 and 3, by one worker with one connection (sequential), one with many (parallel) and a fleet
 (distributed), from the first request to the last. `cores`: workers that never wait, on an origin
-without latency: what a page costs must not grow with their number.
+without latency. Where they share a core, each page costs more, since processes that take turns
+evict each other from its caches; so as many workers that share nothing, each with a crawl of its
+own, stand beside them: `cpu_of_apart` is what the shared frontier adds.
 
 Workers share the crawlers' cores; how busy those were stands beside each row.
 """
@@ -27,6 +29,7 @@ from crawlproj import keys
 from crawlproj.demo import DemoServer, WebSpec
 from tests.servers.redis import RedisServer
 
+APART = ", apart"
 CONNECTIONS = 8
 """Of the parallel mode, and of all workers of the distributed one together."""
 FLEET = 4
@@ -38,6 +41,7 @@ class Case(NamedTuple):
     workers: int
     concurrency: int
     depth: int = 0
+    apart: bool = False
 
     def __str__(self) -> str:
         return f"{self.table} {self.setup}"
@@ -51,7 +55,9 @@ def cases(options: argparse.Namespace) -> list[Case]:
     for depth in options.depths:
         modes = (("sequential", 1, 1), ("parallel", 1, CONNECTIONS), ("distributed", FLEET, 2))
         found += [Case("modes", f"{mode}, depth {depth}", n, c, depth) for mode, n, c in modes]
-    found += [Case("cores", f"{n} busy", n, 32) for n in options.busy]
+    for n in options.busy:
+        found += [Case("cores", f"{n} busy", n, 32)]
+        found += [Case("cores", f"{n} busy{APART}", n, 32, apart=True)] if n > 1 else []
     return [case for case in found if case.table in options.tables]
 
 
@@ -82,12 +88,14 @@ def measure(
         seconds=options.seconds,
         profile="fast",
         settings={"CONCURRENT_REQUESTS": case.concurrency, "POLITENESS_PER_HOST": 4},
+        apart=case.apart,
     )
+    repeated = len(ran.pages) - len({page.url for page in ran.pages})
     yield {
         **_named(case),
         "pages": len(ran.pages),
         "pages_per_s": ran.pages_per_s,
-        "repeated": len(ran.pages) - len({page.url for page in ran.pages}),
+        "repeated": None if case.apart else repeated,
         **ran.costs(),
     }
 
@@ -105,7 +113,7 @@ def _to_the_end(spec: WebSpec, server: RedisServer, client: redis.Redis, case: C
         pin(demo.pid, cores()[0])
         arguments = f"-a depth={case.depth} -a per_host={case.workers * case.concurrency}"
         crew = man(
-            *(stack, server, client, case.workers, "fast", *arguments.split()),
+            *(stack, server.url, case.workers, "fast", *arguments.split()),
             CONCURRENT_REQUESTS=case.concurrency,
         )
         client.lpush(keys.start_urls(CRAWL), *demo.seeds)
@@ -124,9 +132,12 @@ def _to_the_end(spec: WebSpec, server: RedisServer, client: redis.Redis, case: C
 
 
 def with_gains(rows: Sequence[Row]) -> list[Row]:
-    """Each beside one worker with as many connections, in its table."""
+    """Each beside one worker with as many connections, in its table, and beside as many apart."""
     alone = {(row["table"], row["concurrency"]): row for row in rows if row["workers"] == 1}
+    apart = {row["setup"].removesuffix(APART): row for row in rows if row["setup"].endswith(APART)}
     for row in rows:
+        if beside := apart.get(row["setup"]):
+            row["cpu_of_apart"] = row["cpu_ms_per_page"] / beside["cpu_ms_per_page"]
         single = alone.get((row["table"], row["concurrency"]))
         if single and row["table"] != "modes":
             row["times_one_worker"] = row["pages_per_s"] / single["pages_per_s"]

@@ -169,7 +169,7 @@ def main() -> None:
         about = machine(client)
         pin(0, cores()[0])
         webs = stack.enter_context(Webs(client, spec))
-        crew = man(stack, server, client, options.workers, "fast", "-a", "stay=true")
+        crew = man(stack, server.url, options.workers, "fast", "-a", "stay=true")
         for row in intervals(webs, server, client, crew, options):
             rows.append(row)
             print_table([rounded(row)])

@@ -100,11 +100,10 @@ def test_news_of_a_layer_that_a_worker_does_not_know_wait_until_it_does(crawl: H
     assert other.push(link(A, "/2"), link(A, "/new")) == [False, True]
 
 
-@pytest.mark.parametrize(
-    "told",
-    [b"", b"\xc1", pack(7), pack([0]), pack([0, b"odd"]), pack([0, b"\xff\xff\xff\xff"])]
-    + [pack([-9, b"\0\0\0\0"]), pack(["x", b"\0\0\0\0"]), pack([0, None])],
-)
+NO_OFFSETS = (7, [0], [0, b"odd"], [0, b"\xff\xff\xff\xff"], [0, None], [-1, bytes(4)], ["x", b""])
+
+
+@pytest.mark.parametrize("told", [b"", b"\xc1", *map(pack, NO_OFFSETS)])
 def test_news_that_cannot_be_read_are_passed_over(crawl: HandCrawl, told: bytes) -> None:
     crawl.open()
     worker = crawl.worker()
