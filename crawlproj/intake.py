@@ -98,8 +98,10 @@ class SeedList:
         elif self.shape == SORTED_SET:
             await self.client.zrem(self.key, *seeds)
         else:
+            removal = self.client.pipeline(transaction=False)
             for seed in seeds:
-                await self.client.lrem(self.key, -1, seed)
+                removal.lrem(self.key, -1, seed)
+            await removal.execute()
 
     async def reject(self, seed: bytes, reason: str) -> None:
         """Set aside a seed that cannot be used, with its reason."""

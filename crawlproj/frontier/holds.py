@@ -3,6 +3,7 @@ of them: what they hold must not start."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
@@ -11,13 +12,16 @@ from crawlproj.frontier.hosts import GroupRecord, HostRecord, read_group, read_h
 from crawlproj.frontier.messages import Lease
 from crawlproj.frontier.shard import Shard
 
+ASK_EVERY_S = 0.2
+"""After so long without a reply that tells of holds, they are asked for."""
 
-async def new_holds(shard: Shard, leases: Iterable[Lease]) -> dict[str, int]:
-    """Hosts of leases, and their groups, that have been held since this was asked last while more
-    of them was leased: how long they are to be left alone, in ms."""
-    before = shard.holds
-    shard.holds = await shard.client.hget(keys.meta(shard.crawl, shard.number), "holds")
-    if shard.holds == before:
+
+async def new_holds(shard: Shard, known: int, leases: Iterable[Lease]) -> dict[str, int]:
+    """Hosts of leases, and their groups, that are held, if there are more holds than those known
+    while more of them was leased: how long they are to be left alone, in ms."""
+    if time.monotonic() - shard.told_at_s >= ASK_EVERY_S:
+        await shard.ask_for_holds()
+    if shard.holds == known:
         return {}
     some = list(leases)
     hosts, groups = {lease.host for lease in some}, {lease.group for lease in some} - {""}

@@ -7,6 +7,7 @@ works in no other.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields
@@ -67,7 +68,8 @@ _in_order = attrgetter(*(one.name for one in fields(Settlement)))
 class Shard:
     """The scripts of one shard, bound to a client and, once opened, to an epoch.
 
-    `is_stale` says that another server keeps the shard than the one that the replica copies.
+    `is_stale` says that another server keeps the shard than the one that the replica copies;
+    `holds` is how often, as was last told, a host was to be left alone of which more was leased.
     """
 
     client: Any
@@ -84,7 +86,6 @@ class Shard:
     calls: int = 0
     bytes_sent: int = 0
     bytes_received: int = 0
-    holds: bytes | None = None
 
     def __post_init__(self) -> None:
         self.keys = keys.vector(self.crawl, self.number)
@@ -92,6 +93,8 @@ class Shard:
         self._unanswered: tuple[int, Sequence[Push]] | None = None
         self.replica = Replica(self.geometry)
         self._news = News()
+        self.holds = 0
+        self.told_at_s = float("-inf")
 
     async def open(
         self, new_epoch: str, *, follow: str, run: str, fields: dict[str, Any], lasts_ms: int
@@ -167,9 +170,11 @@ class Shard:
     async def lease(self, worker: str, wanted: int) -> Batch:
         """Take up to so many URLs of hosts that are due."""
         args = [worker, wanted, self.tokens, self._news.heard]
-        state, next_ms, scope, packed, server, heard, told = await self._call("lease", args)
+        reply = await self._call("lease", args)
+        state, next_ms, scope, packed, server, heard, told, holds = reply
         self.is_stale = self.is_stale or self.server not in (None, server)
         self._news.hear(told, heard, self.replica)
+        self._hear_of(holds)
         fields = iter(unpack(packed))
         leases = [
             Lease(
@@ -196,8 +201,18 @@ class Shard:
     async def settle(self, worker: str, batch: Sequence[Settlement]) -> list[int]:
         """End leases; returns the tokens that were no longer this worker's."""
         items = pack([value for settlement in batch for value in _in_order(settlement)])
-        _, late = await self._call("settle", [worker, items])
+        _, late, holds = await self._call("settle", [worker, items])
+        self._hear_of(holds)
         return list(unpack(late))
+
+    async def ask_for_holds(self) -> None:
+        """What a lease or a settlement would tell, for a worker that had neither for a while."""
+        found = await self.client.hget(keys.meta(self.crawl, self.number), "holds")
+        with _as_written("holds"):
+            self._hear_of(int(found or 0))
+
+    def _hear_of(self, holds: int) -> None:
+        self.holds, self.told_at_s = holds, time.monotonic()
 
     async def vouch(self, worker: str, client: Any) -> bool:
         """True if the worker's last push is still here; asked, and noted, by way of `client`."""

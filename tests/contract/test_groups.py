@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from crawlproj.frontier.frontier import DOMAIN
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from crawlproj.frontier.frontier import DOMAIN, Frontier
+from crawlproj.frontier.holds import ASK_EVERY_S
 from crawlproj.frontier.messages import Settlement
 from crawlproj.frontier.pacing import Overrides
 from tests.contract.fleet import Fleet, crawl_all, done, web
@@ -76,7 +82,23 @@ def test_what_is_changed_wins_over_what_is_configured() -> None:
     assert configured.for_host("https://a.example").delay_s == 5
 
 
-def test_a_hold_reaches_a_worker_that_has_leased_more_of_the_host(fleet: Fleet) -> None:
+async def leases(worker: Frontier) -> None:
+    await worker.lease(1)
+
+
+async def settles(worker: Frontier) -> None:
+    for shard in range(len(worker.shards)):
+        await worker.settle([(shard, Settlement(0, "done"))])
+
+
+async def waits(_: Frontier) -> None:
+    await asyncio.sleep(ASK_EVERY_S)
+
+
+@pytest.mark.parametrize("hear", [leases, settles, waits])
+def test_a_hold_reaches_a_worker_that_has_leased_more_of_the_host(
+    fleet: Fleet, hear: Callable[[Frontier], Awaitable[None]]
+) -> None:
     async def test() -> None:
         host = "http://a.example"
         first, second = await fleet.join("w1", per_host=4), await fleet.join("w2", per_host=4)
@@ -85,6 +107,7 @@ def test_a_hold_reaches_a_worker_that_has_leased_more_of_the_host(fleet: Fleet) 
         assert await second.new_holds(others) == {}
         held = Settlement(mine[0].token, "retry", failed=2, hold_ms=60_000)
         await first.settle([(mine[0].shard, held)])
+        await hear(second)
         [(name, left_ms)] = (await second.new_holds(others)).items()
         assert (name, left_ms > 30_000) == (host, True)
         assert await second.new_holds(others) == {}

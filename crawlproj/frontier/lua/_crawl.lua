@@ -35,7 +35,7 @@ local META, COUNTS, HOSTS, READY, WAITING, DELAYED, WORKERS, ABOUT, DEAD, SEEDS,
 
 local CRAWL = redis.call('HMGET', META, 'epoch', 'state', 'per_host', 'pages_per_host',
                          'pages', 'deadline_ms', 'delay_ms', 'max_attempts', 'skew_ms',
-                         'give_up', 'novelty', 'turns', 'group', 'pages_per_domain')
+                         'give_up', 'novelty', 'turns', 'group', 'pages_per_domain', 'holds')
 if not CRAWL[1] then return redis.error_reply('WIPED no crawl is open here') end
 if CRAWL[1] ~= ARGV[1] then return redis.error_reply('EPOCH another crawl has begun') end
 
@@ -45,6 +45,9 @@ local PAGES, DEADLINE_MS, DELAY_MS = tonumber(CRAWL[5]), tonumber(CRAWL[6]), ton
 local MAX_ATTEMPTS, GIVE_UP = tonumber(CRAWL[8]), tonumber(CRAWL[10] or 0)
 -- Whether the hosts of a group keep one pace; they share a page budget in any case.
 local PACED, PAGES_PER_DOMAIN = CRAWL[13] ~= false, tonumber(CRAWL[14] or 0)
+
+-- How often a host was found to be left alone of which more was leased: see settle.lua.
+local HOLDS = tonumber(CRAWL[15] or 0) or 0
 
 -- Weights of the strategy that ranks hosts too: see Novelty in scoring.py.
 local NOVELTY

@@ -8,7 +8,8 @@
 -- Reply {state, ms until a host or retry falls due (-1: none), size of the scope,
 --        msgpack list of token, host, level, entry, failures of the host in a
 --        row, pages of the host, its group or '', of one lease after the other, the server: see
---        _server.lua, id of the last news, the news that others have told since the one before}
+--        _server.lua, id of the last news, the news that others have told since the one before,
+--        holds so far}
 --       state is the crawl's, or 'limit' when its page budget is used up
 -- Error UNKNOWN: the worker counts as dead; it must renew first
 --include _crawl.lua
@@ -24,7 +25,7 @@ if STATE == 'running' and DEADLINE_MS > 0 and NOW >= DEADLINE_MS then
   STATE = 'stopping'
   redis.call('HSET', META, 'state', STATE)
 end
-if STATE ~= 'running' then return {STATE, -1, 0, cmsgpack.pack({}), server(), ARGV[5], {}} end
+if STATE ~= 'running' then return {STATE, -1, 0, cmsgpack.pack({}), server(), ARGV[5], {}, HOLDS} end
 
 for _, packed in ipairs(redis.call('ZRANGE', DELAYED, '-inf', NOW, 'BYSCORE', 'LIMIT', 0, DUE_AT_ONCE)) do
   local name, level, entry = read_url(packed)
@@ -155,4 +156,4 @@ for _, one in ipairs(redis.call('XRANGE', NEWS, '(' .. heard, '+', 'COUNT', NEWS
   heard = one[1]
   if teller ~= worker then news[#news + 1] = told end
 end
-return {STATE, next_ms, redis.call('SCARD', SCOPE), cmsgpack.pack(replied), server(), heard, news}
+return {STATE, next_ms, redis.call('SCARD', SCOPE), cmsgpack.pack(replied), server(), heard, news, HOLDS}

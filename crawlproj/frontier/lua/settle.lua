@@ -17,7 +17,7 @@
 --         return    was not fetched: back to the front of its queue
 --         keep      its request has ended and its host may be asked again, but its links have
 --                   no room here yet: it stays leased, until another verdict comes
--- Reply {settled, msgpack list of tokens that were no longer held}
+-- Reply {settled, msgpack list of tokens that were no longer held, holds so far}
 --include _crawl.lua
 --include _damage.lua
 --include _hosts.lua
@@ -41,7 +41,7 @@ local function release(name, group, ago_ms, pause_ms, failed, hold_ms, connectio
   judge_host(host, keeper, failed, hold_ms, pause_ms)
   allow_connections(keeper, connections)
   -- Workers that have leased more of it will see that they may not begin.
-  if hold_ms > 0 and keeper.out > 0 then redis.call('HINCRBY', META, 'holds', 1) end
+  if hold_ms > 0 and keeper.out > 0 then HOLDS = redis.call('HINCRBY', META, 'holds', 1) end
 end
 
 for at = 1, #items, FIELDS do
@@ -101,4 +101,4 @@ count('late', #late)
 if damaged then mend_leases() end
 save_hosts()
 save_counts()
-return {settled, cmsgpack.pack(late)}
+return {settled, cmsgpack.pack(late), HOLDS}
