@@ -49,6 +49,9 @@ PATIENCE_S = 2.0
 """How long links wait for pages to make room before some of them are pushed above the watermark:
 a worker that can settle nothing has nothing to wait for."""
 
+ROWS = "rows"
+"""What the thread is called that writes them."""
+
 DISK_S = 0.25
 """How long hosts wait for a disk, at most: their pages may have to wait longer."""
 
@@ -77,7 +80,11 @@ class Delivery:
         self._batch_size = 0
         self._moved_at = time.monotonic()
         # One of its own: in the threads of the event loop, rows would wait behind slow names.
-        self._disk = ThreadPoolExecutor(1, "rows")
+        self._disk = ThreadPoolExecutor(1, ROWS)
+
+    def close(self) -> None:
+        """Nothing will be handed in any more."""
+        self._disk.shutdown(wait=False)
 
     def add(self, item: Push, *, once: bool) -> bool:
         """Collect a URL; False if it waits already."""

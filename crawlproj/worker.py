@@ -235,6 +235,8 @@ class Worker:
         except TimeoutError:
             await self._end_loops()
             logger.error("Not all could be handed in; other workers will take over what is left")
+        finally:
+            self._delivery.close()
 
     async def _end_loops(self) -> None:
         """Cancel until they are gone: a cancellation that meets a reply just then can be lost."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -11,7 +12,9 @@ import pytest
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from crawlproj.connection import connect
+from crawlproj.delivery import ROWS
 from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.messages import Settlement
 from crawlproj.frontier.scripts import script
 from crawlproj.worker import Worker
 from tests.contract.fleet import HOSTS, Fleet, done, web
@@ -88,6 +91,26 @@ def test_a_paused_worker_begins_nothing_of_what_it_has_in_hand(fleet: Fleet) -> 
             await frontier.control("running", ["paused"])
             await until(lambda: worker.take() is not None, "heard that it goes on")
             worker.held = 0
+
+    fleet.run(test())
+
+
+def test_a_worker_that_has_closed_leaves_no_thread(fleet: Fleet) -> None:
+    def threads() -> list[str]:
+        return [one.name for one in threading.enumerate() if one.name.startswith(ROWS)]
+
+    async def test() -> None:
+        frontier = await fleet.join("w")
+        await frontier.push([link(HOSTS[0], "/1")])
+        before = len(threads())
+        async with working(frontier) as worker:
+            await until(lambda: in_hand(worker) == 1, "the URL")
+            lease = worker.take()
+            assert lease is not None
+            worker.end(Settlement(lease.token, "done"))
+            await until(lambda: worker.held == 0, "settled")
+            assert len(threads()) == before + 1
+        await until(lambda: len(threads()) == before, "gone")
 
     fleet.run(test())
 
