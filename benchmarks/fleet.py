@@ -67,6 +67,7 @@ def crawl_for_a_while(
     seconds: float,
     profile: str,
     settings: Mapping[str, Any],
+    warm_up_s: float = WARM_UP_S,
     apart: bool = False,
 ) -> tuple[Stretch, list[Logged]]:
     """Let the workers crawl the web from all its seeds; a stretch of it, warm-up left out, and
@@ -85,7 +86,7 @@ def crawl_for_a_while(
         for url in crawls:
             with redis.Redis.from_url(url) as own:
                 own.lpush(keys.start_urls(CRAWL), *demo.seeds)
-        time.sleep(WARM_UP_S)
+        time.sleep(warm_up_s)
         return _stretch(demo, client, crew, seconds), demo.requests()
 
 
