@@ -67,13 +67,22 @@ def test_only_the_latest_news_are_kept_and_a_worker_hears_them_piece_by_piece(
 ) -> None:
     crawl.open()
     teller, other = crawl.worker("teller"), crawl.worker("other")
-    for number in range(511):
+    for number in range(1011):
         teller.push(link(A, f"/{number}"))
-    assert len(crawl.state().raw["news"]) == 500
+    assert len(crawl.state().raw["news"]) == 1000
     other.lease(1)
     assert knows(other, "/9", "/10", "/109", "/110") == [False, True, True, False]
     other.lease(1)
     assert knows(other, "/110", "/209", "/210") == [True, True, False]
+
+
+def test_news_of_many_links_are_kept_up_to_half_a_megabyte(crawl: HandCrawl) -> None:
+    crawl.open()
+    teller, _ = crawl.worker("teller"), crawl.worker("other")
+    for number in range(60):
+        teller.push(*(link(A, f"/{number}/{link_number}") for link_number in range(500)))
+    news = [told[b"teller"] for _, told in crawl.state().raw["news"]]
+    assert 2**19 <= sum(map(len, news)) <= 2**19 + max(map(len, news))
 
 
 def test_what_may_have_been_lost_is_not_told(crawl: HandCrawl) -> None:

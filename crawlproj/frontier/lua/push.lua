@@ -24,7 +24,7 @@
 --include _novelty.lua
 --include _seen.lua
 --include _patterns.lua
-local FIELDS, MOST_NEWS = 7, 500
+local FIELDS, MOST_NEWS, BYTES_OF_NEWS = 7, 1000, 2 ^ 19
 if STATE == 'finished' then return redis.error_reply('FINISHED the crawl has finished') end
 local open = tonumber(redis.call('HGET', LAYERS, 'open'))
 if open ~= known then return {open} end
@@ -90,7 +90,8 @@ mark_all()
 save_counts()
 redis.call('HSET', META, pushes, ARGV[3])
 if ARGV[10] ~= '' and not NOVELTY and redis.call('ZCARD', WORKERS) > 1 then
-  redis.call('XADD', NEWS, 'MAXLEN', MOST_NEWS, '*', ARGV[2], ARGV[10])
+  local most = math.min(MOST_NEWS, math.ceil(BYTES_OF_NEWS / #ARGV[10]))
+  redis.call('XADD', NEWS, 'MAXLEN', most, '*', ARGV[2], ARGV[10])
 end
 if redis.call('HINCRBY', LAYERS, 'items:' .. (known - 1), new_items) >= tonumber(ARGV[5]) then
   open = redis.call('HINCRBY', LAYERS, 'open', 1)
