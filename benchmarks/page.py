@@ -11,14 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import plots
+from benchmarks import gist, plots
 from benchmarks.common import PROJECT, RESULTS, Row, rounded, shown
 
 PAGE = PROJECT / "docs" / "performance.md"
 PLOTS = PROJECT / "docs" / "plots"
 MEASURED = PROJECT / "crawlproj" / "measured.json"
 BENCHMARKS = ("peers", "frontier", "seen", "polite", "scaling", "memory", "soak")
-OURS = "ours"
 
 HEAD = """# Performance
 
@@ -105,6 +104,11 @@ def section(name: str, result: Result | None, plotted: Iterable[str]) -> Iterato
     yield "; ".join(f"{key}: {value}" for key, value in result["machine"].items())
 
 
+def in_short(results: Iterable[Result]) -> str:
+    found = gist.lines({one["benchmark"]: one["rows"] for one in results})
+    return "\n".join(["| in short | |", "| --- | --- |", *(f"| {a} | {b} |" for a, b in found)])
+
+
 def _tables(rows: Sequence[Row]) -> Iterator[list[Row]]:
     """Rows of one kind are one table, without the columns that it has no figures for."""
     kinds = dict.fromkeys(row.get("table") or row.get("web") for row in rows)
@@ -128,7 +132,7 @@ def measured() -> Row | None:
     peers, frontier = result_of("peers"), result_of("frontier")
     if peers is None or frontier is None:
         return None
-    ours = {row.get("web", "made"): row for row in peers["rows"] if row["crawler"] == OURS}
+    ours = {row.get("web", "made"): row for row in peers["rows"] if row["crawler"] == gist.OURS}
     made, real = ours["made"], ours.get("real", ours["made"])
     more_kb = real["page_kb"] - made["page_kb"]
     more_ms = max(0.0, real["cpu_ms_per_page"] - made["cpu_ms_per_page"])
@@ -160,9 +164,9 @@ def _by_hosts(rows: Sequence[Row], pick: Any) -> Row:
 
 def files() -> dict[Path, str]:
     """All that is made from the results, and where it belongs."""
-    parts, made = [HEAD.strip()], {}
-    for name in BENCHMARKS:
-        result = result_of(name)
+    results = {name: result_of(name) for name in BENCHMARKS}
+    parts, made = [HEAD.strip(), in_short(one for one in results.values() if one)], {}
+    for name, result in results.items():
         drawn = plots_of(name, result["rows"]) if result else {}
         made |= {PLOTS / file: svg for file, svg in drawn.items()}
         parts += section(name, result, drawn)
