@@ -4,7 +4,8 @@ has the more to do a page the more workers there are.
 
 With each push a worker tells which bits its last one has set, and with each lease it hears what the
 others have told since. The last push, not this one: only what is certain is told, and replicas of
-Redis may lack this one yet. Whoever misses some news, or hears it late, merely asks Redis.
+Redis may lack this one yet; nor is anything told to a server that was restarted since, or took
+over, and may have lost it. Whoever misses some news, or hears it late, merely asks Redis.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ class Shard:
             args = [worker, number, len(layers), layers[-1].capacity]
             args += [pack(self._push_fields(batch, offsets)), seen_locally]
             slices = " ".join(str(layer.num_slices) for layer in layers)
-            args += [slices, _homes(batch), self._news.untold]
+            args += [slices, _homes(batch), self._news.untold, self.server or b""]
             open_layers, *reply = await self._call("push", args)
             await self._know_layers(open_layers)
             if reply:

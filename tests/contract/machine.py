@@ -107,6 +107,7 @@ class FrontierMachine(RuleBasedStateMachine):
         self.tokens: list[int] = []
         for name in WORKERS[:2]:
             self.renew(name)
+            self.workers[name].warm()
             self.push(name, seeds)
             self.lease(name, 2)
 
@@ -352,7 +353,7 @@ def _settlements(token: int) -> st.SearchStrategy[Settlement]:
             delay_ms=delay * MINUTE_MS,
             hold_ms=hold * MINUTE_MS,
             reason="reason",
-            entry=b"repeated" if how["verdict"] == "aside" else None,
+            entry=b"repeated" if how["verdict"] == "aside" else b"",
             **how,
         )
 

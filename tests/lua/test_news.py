@@ -9,6 +9,13 @@ from crawlproj.frontier.wire import pack
 from tests.lua.helpers import A, HandCrawl, Worker, link
 
 
+def warm(crawl: HandCrawl, name: str = "w") -> Worker:
+    """A worker that knows its server."""
+    worker = crawl.worker(name)
+    worker.warm()
+    return worker
+
+
 def knows(worker: Worker, *paths: str) -> list[bool]:
     return [A + path in worker.shard.replica for path in paths]
 
@@ -17,7 +24,7 @@ def test_a_worker_hears_with_its_lease_what_an_earlier_push_of_another_has_broug
     crawl: HandCrawl,
 ) -> None:
     crawl.open()
-    teller, other = crawl.worker("teller"), crawl.worker("other")
+    teller, other = warm(crawl, "teller"), warm(crawl, "other")
     teller.push(link(A, "/1"), link(A, "/2"))
     other.lease()
     assert knows(other, "/1", "/2") == [False, False]
@@ -29,7 +36,7 @@ def test_a_worker_hears_with_its_lease_what_an_earlier_push_of_another_has_broug
 
 def test_news_are_of_what_was_new_and_heard_once(crawl: HandCrawl) -> None:
     crawl.open()
-    teller, other = crawl.worker("teller"), crawl.worker("other")
+    teller, other = warm(crawl, "teller"), warm(crawl, "other")
     other.push(link(A, "/1"))
     teller.push(link(A, "/1"))
     teller.push(link(A, "/2"))
@@ -48,7 +55,7 @@ def told_of(worker: Worker, path: str) -> bytes:
 
 def test_a_worker_alone_tells_nobody(crawl: HandCrawl) -> None:
     crawl.open()
-    worker = crawl.worker()
+    worker = warm(crawl)
     for number in range(3):
         worker.push(link(A, f"/{number}"))
     assert "news" not in crawl.state().raw
@@ -56,7 +63,7 @@ def test_a_worker_alone_tells_nobody(crawl: HandCrawl) -> None:
 
 def test_where_redis_is_to_hear_of_every_link_nothing_is_told(crawl: HandCrawl) -> None:
     crawl.open(novelty="10 0.1 1 0.01")
-    worker, _ = crawl.worker(), crawl.worker("other")
+    worker, _ = warm(crawl), warm(crawl, "other")
     for number in range(3):
         worker.push(link(A, f"/{number}"))
     assert "news" not in crawl.state().raw
@@ -66,7 +73,7 @@ def test_only_the_latest_news_are_kept_and_a_worker_hears_them_piece_by_piece(
     crawl: HandCrawl,
 ) -> None:
     crawl.open()
-    teller, other = crawl.worker("teller"), crawl.worker("other")
+    teller, other = warm(crawl, "teller"), warm(crawl, "other")
     for number in range(1011):
         teller.push(link(A, f"/{number}"))
     assert len(crawl.state().raw["news"]) == 1000
@@ -78,7 +85,7 @@ def test_only_the_latest_news_are_kept_and_a_worker_hears_them_piece_by_piece(
 
 def test_news_of_many_links_are_kept_up_to_half_a_megabyte(crawl: HandCrawl) -> None:
     crawl.open()
-    teller, _ = crawl.worker("teller"), crawl.worker("other")
+    teller, _ = warm(crawl, "teller"), warm(crawl, "other")
     for number in range(60):
         teller.push(*(link(A, f"/{number}/{link_number}") for link_number in range(500)))
     news = [told[b"teller"] for _, told in crawl.state().raw["news"]]
@@ -87,7 +94,7 @@ def test_news_of_many_links_are_kept_up_to_half_a_megabyte(crawl: HandCrawl) -> 
 
 def test_what_may_have_been_lost_is_not_told(crawl: HandCrawl) -> None:
     crawl.open()
-    lost, restarted, _ = (crawl.worker(name) for name in ("lost", "restarted", "other"))
+    lost, restarted, _ = (warm(crawl, name) for name in ("lost", "restarted", "other"))
     lost.push(link(A, "/1"))
     crawl.redis.hset(crawl.key("meta"), "push:lost", 0)
     assert not lost.run(lost.shard.vouch("lost", lost.shard.client))
@@ -98,10 +105,21 @@ def test_what_may_have_been_lost_is_not_told(crawl: HandCrawl) -> None:
     assert "news" not in crawl.state().raw
 
 
+def test_nothing_is_told_to_another_server_than_the_one_where_it_was_pushed(
+    crawl: HandCrawl,
+) -> None:
+    crawl.open()
+    teller, _ = warm(crawl, "teller"), warm(crawl, "other")
+    teller.push(link(A, "/1"))
+    teller.shard.server = b"a former one"
+    teller.push(link(A, "/2"))
+    assert "news" not in crawl.state().raw
+
+
 def test_news_of_a_layer_that_a_worker_does_not_know_wait_until_it_does(crawl: HandCrawl) -> None:
     crawl.geometry = Geometry(2, 0.01)
     crawl.open()
-    teller, other = crawl.worker("teller"), crawl.worker("other")
+    teller, other = warm(crawl, "teller"), warm(crawl, "other")
     for number in range(4):
         teller.push(link(A, f"/{number}"))
     other.lease()
@@ -124,7 +142,7 @@ def test_news_that_cannot_be_read_are_passed_over(crawl: HandCrawl, told: bytes)
 
 def test_a_crawl_that_has_ended_or_begins_has_no_news(crawl: HandCrawl) -> None:
     crawl.open()
-    teller, other = crawl.worker("teller"), crawl.worker("other")
+    teller, other = warm(crawl, "teller"), warm(crawl, "other")
     teller.push(link(A, "/1"))
     teller.push(link(A, "/2"))
     assert "news" in crawl.state().raw

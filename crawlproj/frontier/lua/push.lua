@@ -14,7 +14,8 @@
 --       8 see _seen.lua
 --       9 msgpack list of host, group or '', connections of the host or its group or 0 if that is
 --         not said, of one host after the other that there is something to say of
---      10 what earlier pushes of the caller have added to the seen filter, for the others, or ''
+--      10 what the caller's last push has added to the seen filter, for the others, or '';
+--      11 the server where it was added: another may have lost it
 -- Reply {layers open, msgpack list of 0 = new, else seen before: the layer (from 1) that
 --       holds it, -1 if none does} or, when other layers are open than the caller
 --       knows, {layers open}: nothing was done
@@ -23,6 +24,7 @@
 --include _hosts.lua
 --include _novelty.lua
 --include _seen.lua
+--include _server.lua
 --include _patterns.lua
 local FIELDS, MOST_NEWS, BYTES_OF_NEWS = 7, 1000, 2 ^ 19
 if STATE == 'finished' then return redis.error_reply('FINISHED the crawl has finished') end
@@ -89,7 +91,7 @@ save_hosts()
 mark_all()
 save_counts()
 redis.call('HSET', META, pushes, ARGV[3])
-if ARGV[10] ~= '' and not NOVELTY and redis.call('ZCARD', WORKERS) > 1 then
+if ARGV[10] ~= '' and not NOVELTY and redis.call('ZCARD', WORKERS) > 1 and server() == ARGV[11] then
   local most = math.min(MOST_NEWS, math.ceil(BYTES_OF_NEWS / #ARGV[10]))
   redis.call('XADD', NEWS, 'MAXLEN', most, '*', ARGV[2], ARGV[10])
 end
