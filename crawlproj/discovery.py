@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -32,6 +32,8 @@ Passed = Sequence[str]
 
 
 REMEMBERED_HOSTS = 50_000
+
+_ROOTS = ("/", "http://", "https://")
 
 
 class Discovery:
@@ -79,7 +81,7 @@ class Discovery:
         self,
         page: Url,
         body: bytes,
-        hrefs: Iterable[str],
+        hrefs: Sequence[str],
         base: Url,
         depth: int,
         *,
@@ -94,7 +96,7 @@ class Discovery:
 
     def follow(
         self,
-        hrefs: Iterable[str],
+        hrefs: Sequence[str],
         base: Url,
         depth: int,
         referer: str,
@@ -102,23 +104,29 @@ class Discovery:
     ) -> int:
         """Offer links to the frontier; returns how many could be used. `encoding` is what their
         queries are escaped in."""
-        usable = repeated = 0
-        for href in hrefs:
-            name = _absolute(href, base.host)
-            if name in self._memo:
-                usable += 1
-                repeated += 1
-                continue
+        unknown = self._memo.unknown(base.host, hrefs)
+        usable = repeated = len(hrefs) - len(unknown)
+        for href in unknown:
             try:
                 url = self.normal(href, base, encoding)
             except UrlError as error:
                 self._filter("", href[:MAX_SHOWN], error.reason)
                 continue
             usable += 1
-            if self._offer(url, depth, referer):
-                self._memo.add(name)
+            if url in self._memo:
+                repeated += 1
+            elif not self._offer(url, depth, referer):
+                continue
+            self._remember(base.host, href, url)
         self._worker.count_seen(repeated)
         return usable
+
+    def _remember(self, host: str, href: str, url: Url) -> None:
+        """Know a link again by what it is called on this host's pages and, however it is spelled
+        there, by its normal form."""
+        for link in {Url(host, href), url}:
+            if _is_the_same_everywhere(link.path):
+                self._memo.add(*link)
 
     def sitemap(self, href: str, base: Url, steps: int) -> None:
         """Offer a sitemap to which so many others have led; only its host is judged. Its key is
@@ -185,10 +193,7 @@ class Discovery:
             self._worker.push(Push(Kind.FILTERED, host, 0, reason.encode(), key))
 
 
-def _absolute(href: str, host: str) -> str:
-    """The same text for every page that means the same link by it, or '' where pages differ."""
-    if not href.isascii():
-        return ""
-    if href.startswith("/"):
-        return host + href
-    return href if href.startswith(("http://", "https://")) else ""
+def _is_the_same_everywhere(href: str) -> bool:
+    """Whether all pages of a host mean the same by it. A path that begins with two slashes is not
+    what a link of that text leads to."""
+    return href.isascii() and href.startswith(_ROOTS) and not href.startswith("//")

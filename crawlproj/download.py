@@ -12,14 +12,17 @@ Pace and retries are not decided here.
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+import logging
+import time
+from collections.abc import Sequence
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import aiohttp
 import yarl
+from aiohttp import hdrs
 from multidict import CIMultiDict
+from scrapy import signals
 from scrapy.core.downloader.handlers._aiohttp import AiohttpDownloadHandler, _ClientResponse
 from scrapy.core.downloader.handlers._base_streaming import (
     BaseStreamingDownloadHandler,
@@ -38,8 +41,9 @@ from scrapy.exceptions import (
     IgnoreRequest,
     UnsupportedURLSchemeError,
 )
-from scrapy.http import Headers
-from scrapy.utils._download_handlers import make_response
+from scrapy.http import Headers, Response
+from scrapy.responsetypes import responsetypes
+from scrapy.utils._download_handlers import check_stop_download, make_response
 from scrapy.utils.ssl import _make_ssl_context
 
 from crawlproj.addresses import AddressPolicy
@@ -51,7 +55,8 @@ if TYPE_CHECKING:
     from aiohttp.connector import Connection
     from scrapy import Request
     from scrapy.crawler import Crawler
-    from scrapy.http import Response
+
+logger = logging.getLogger(__name__)
 
 HEADER_LINE_BYTES = 16 * 1024
 HEADERS = 256
@@ -105,14 +110,41 @@ class SafeDownloadHandler(AiohttpDownloadHandler):
     async def download_request(self, request: Request) -> Response:
         if self._unpacks:
             request.headers.setdefault("Accept-Encoding", ACCEPTED)
-        response = await super().download_request(request)
+        if request.meta.get("bindaddress"):
+            logger.error("bindaddress of %s is ignored: DOWNLOAD_BIND_ADDRESS is for all", request)
+        response = await self._fetch(request)
         is_encoded = self._unpacks and response.body and "Content-Encoding" in response.headers
         return self._decoded(request, response) if is_encoded else response
+
+    async def _fetch(self, request: Request) -> Response:
+        timeout_s = request.meta.get("download_timeout", self._DEFAULT_CONNECT_TIMEOUT)
+        began_s = time.monotonic()
+        try:
+            async with await self._session.request(
+                request.method,
+                # As it is: yarl would quote again what has been quoted.
+                yarl.URL(request.url, encoded=True),
+                data=request.body or None,
+                headers=_sent_headers(request),
+                timeout=_timeout(timeout_s),
+                ssl=self._ssl_context,
+                allow_redirects=False,
+                proxy=self._extract_proxy_url_with_creds(request),
+            ) as response:
+                request.meta["download_latency"] = time.monotonic() - began_s
+                return await self._read_response(cast("_ClientResponse", response), request)
+        except TimeoutError as error:
+            raise DownloadTimeoutError(f"{request.url} took longer than {timeout_s} s") from error
+        except (aiohttp.ClientError, ValueError) as error:
+            if not _is_ours(self.crawler):
+                raise NoLongerOurs from error
+            raise _named(error) from error
 
     async def _read_response(self, response: _ClientResponse, request: Request) -> Response:
         most = request.meta.get(BEGINNING)
         if most is None:
-            return await super()._read_response(response, request)
+            read = self._in_one_piece(response, request)
+            return read or await super()._read_response(response, request)
         known = self._build_base_response_args(response, request, self._extract_headers(response))
         body = bytearray()
         async for chunk in self._iter_body_chunks(response):
@@ -121,29 +153,34 @@ class SafeDownloadHandler(AiohttpDownloadHandler):
                 break
         return make_response(**known, body=bytes(body[: most + 1]))
 
-    @asynccontextmanager
-    async def _make_request(
-        self, request: Request, timeout: float
-    ) -> AsyncIterator[_ClientResponse]:
-        try:
-            async with self._session.request(
-                request.method,
-                # As it is: yarl would quote again what has been quoted.
-                yarl.URL(request.url, encoded=True),
-                data=request.body or None,
-                headers=_sent_headers(request),
-                timeout=_timeout(timeout),
-                ssl=self._ssl_context,
-                allow_redirects=False,
-                proxy=self._extract_proxy_url_with_creds(request),
-            ) as response:
-                yield cast("_ClientResponse", response)
-        except TimeoutError as error:
-            raise DownloadTimeoutError(f"{request.url} took longer than {timeout} s") from error
-        except (aiohttp.ClientError, ValueError) as error:
-            if not _is_ours(self.crawler):
-                raise NoLongerOurs from error
-            raise _named(error) from error
+    def _in_one_piece(self, response: _ClientResponse, request: Request) -> Response | None:
+        """What Scrapy makes of a page whose body has come with its headers; None if it has not, or
+        if Scrapy would have more to say."""
+        content, headers = response.content, self._extract_headers(response)
+        length = headers.get(b"Content-Length")
+        announced = None if length is None else int(length)
+        if (
+            not content.is_eof()
+            or content.exception() is not None
+            or self._tls_verbose_logging
+            or self._is_large(announced or content.total_bytes, request)
+        ):
+            return None
+        known = self._build_base_response_args(response, request, headers)
+        tell = functools.partial(check_stop_download, crawler=self.crawler, request=request)
+        if stop := tell(signals.headers_received, headers=headers, body_length=announced):
+            return make_response(**known, stop_download=stop)
+        body = content.read_nowait()
+        stop = tell(signals.bytes_received, data=body) if body else None
+        if stop:
+            return make_response(**known, body=body, stop_download=stop)
+        return _response(known, body)
+
+    def _is_large(self, size: int, request: Request) -> bool:
+        """Whether it is refused or warned of."""
+        most: int = request.meta.get("download_maxsize", self._default_maxsize)
+        much: int = request.meta.get("download_warnsize", self._default_warnsize)
+        return 0 < most < size or 0 < much < size
 
     def cut(self) -> int:
         """Break off what is under way; returns how many requests that were."""
@@ -191,6 +228,24 @@ class SafeDownloadHandler(AiohttpDownloadHandler):
 
 _timeout = functools.lru_cache(lambda seconds: aiohttp.ClientTimeout(total=seconds))
 _address = functools.lru_cache(ip_address)
+
+
+def _response(known: _BaseResponseArgs, body: bytes) -> Response:
+    """As Scrapy's make_response, which copies the headers and works out, anew for each page, which
+    class their content type stands for."""
+    headers = known["headers"]
+    kind = _class_of(headers.get(b"Content-Type"), headers.get(b"Content-Encoding"))
+    if kind is Response:
+        return make_response(**known, body=body)  # by its name, or what it looks like
+    others: dict[str, Any] = {**known, "headers": None}
+    response = kind(**others, body=body)
+    response.headers = headers
+    return response
+
+
+@functools.lru_cache
+def _class_of(content_type: bytes | None, encoding: bytes | None) -> type[Response]:
+    return responsetypes.from_content_type(content_type, encoding) if content_type else Response
 
 
 def _sent_headers(request: Request) -> CIMultiDict[str]:
@@ -260,6 +315,13 @@ class _Request(aiohttp.ClientRequest):
     """A request with the headers that Scrapy has given it, and no others."""
 
     _skip_auto_headers = CIMultiDict({"Content-Type": None})
+
+    def update_headers(self, headers: Any) -> None:
+        if not headers or hdrs.HOST in headers:
+            super().update_headers(headers)
+            return
+        self.headers = CIMultiDict({hdrs.HOST: self.url.host_port_subcomponent or ""})
+        self.headers.extend(headers)
 
     def update_auto_headers(self, skip_auto_headers: Any) -> None:
         pass

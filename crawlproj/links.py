@@ -14,8 +14,10 @@ from __future__ import annotations
 import codecs
 import html
 import re
-from functools import lru_cache
+from collections.abc import Callable
+from functools import cached_property, lru_cache, partial
 from html.entities import html5
+from string import ascii_lowercase
 from typing import NamedTuple
 
 from w3lib.encoding import html_body_declared_encoding, resolve_encoding, to_unicode
@@ -125,6 +127,12 @@ def _name(*names: str) -> str:
     return f"(?:{'|'.join(spelled)})"
 
 
+def _initial_of_none(*names: str) -> str:
+    """A letter by which it is already known that a tag is none of these."""
+    others = "".join(sorted(set(ascii_lowercase) - {name[0] for name in names}))
+    return f"[{others}{others.upper()}]"
+
+
 def _element(tag: str, group: str = "") -> str:
     """An element whose content is text up to its own end tag, markup or not."""
     name = _name(tag)
@@ -143,7 +151,10 @@ _PLAIN_ATTRIBUTES = r'(?:\x20[a-zA-Z\-]++="[^"]*+")++'  # most of them; a shortc
 _REST = rf"[^\x20\t\n\f\r/>]*+(?:>|{_PLAIN_ATTRIBUTES}>|{_ATTRIBUTES}{_END})"
 _HREF = rf"""{_name("href")}{_WS}*+={_WS}*+
     (?:"(?P<double>[^"]*+)"|'(?P<single>[^']*+)'|(?P<bare>{_UNQUOTED}))"""
-_HREFS = ("double", "single", "bare")
+_HREFS = ("plain", "double", "single", "bare")
+# A shortcut for most anchors, too; none of them is marked `rel=nofollow`.
+_OTHERS = rf"""(?:\x20(?!{_name("href", "rel")}=)[a-zA-Z\-]++="[^"]*+")*+"""
+_PLAIN_HREF = rf"""{_OTHERS}\x20href="(?P<plain>[^"]*+)"{_OTHERS}(?=>)"""
 
 _RAW_TEXT = ("script", "style", "textarea", "xmp", "noembed", "noframes", "iframe")
 _TAGS = ("base", "meta", "svg", "plaintext")
@@ -154,11 +165,13 @@ _IMAGES = ("img", "source")
 def _scanner(images: bool) -> re.Pattern[str]:
     """One match a tag of interest, preceded by all that is not; the last one is empty."""
     tags = _TAGS + _IMAGES if images else _TAGS
+    special = ("a", "area", "title", *tags, *_RAW_TEXT)
     return re.compile(
         rf"""
         (?: [^<]*+
             < (?: /[a-zA-Z]{_REST}
-                | (?!{_name("a", "area", "title", *tags, *_RAW_TEXT)}{_STOP})[a-zA-Z]{_REST}
+                | {_initial_of_none(*special)}{_REST}
+                | (?!{_name(*special)}{_STOP})[a-zA-Z]{_REST}
                 | !--(?:-?>|[^-]*+(?:-(?!-!?>)[^-]*+)*+(?:--!?>|\Z))
                 | [!?/][^>]*+{_END}
                 | {"|".join(_element(tag) for tag in _RAW_TEXT)}
@@ -168,8 +181,9 @@ def _scanner(images: bool) -> re.Pattern[str]:
         [^<]*+
         (?: < (?: {_element("title", "title")}
                 | (?: {_name("a", "area")}{_STOP}(?P<anchor>)
-                      (?:[\x20\t\n\f\r/]++|(?!{_name("href")}[\x20\t\n\f\r/>=]){_ATTRIBUTE})*+
-                      (?:{_HREF})?{_ATTRIBUTES}
+                      (?: {_PLAIN_HREF}
+                        | (?:[\x20\t\n\f\r/]++|(?!{_name("href")}[\x20\t\n\f\r/>=]){_ATTRIBUTE})*+
+                          (?:{_HREF})?{_ATTRIBUTES} )
                     | (?P<tag>{_name(*tags)}){_STOP}(?P<attributes>{_ATTRIBUTES})
                   )
                   (?:>|\Z(?P<cut_off>))
@@ -192,7 +206,7 @@ _refresh = re.compile(
 )
 _candidate = re.compile(r"([^\s,]\S*[^\s,]|[^\s,])(?:\s[^,]*+)?+")
 _HTML_SPACE = " \t\n\f\r"
-_spaces = re.compile(r"[ \t\n\f\r]+")
+_spaces = re.compile(r"[\t\n\f\r][ \t\n\f\r]*+| [ \t\n\f\r]++")  # all but single blanks
 
 
 def extract(
@@ -211,8 +225,8 @@ def extract(
     text, used = decode(body, encoding)
     if text is None:
         return Page("", [], encoding=used, binary=True)
-    skips = skip_nofollow and _may_have_nofollow(body, used)
-    return _Reader(text, used, max_links, images, skips).read()
+    may_skip = partial(_may_have_nofollow, body, used) if skip_nofollow else bool
+    return _Reader(text, used, max_links, images, may_skip).read()
 
 
 def _may_have_nofollow(body: bytes, encoding: str) -> bool:
@@ -225,13 +239,18 @@ class _Reader:
     """One page being read; what is kept between its tags."""
 
     def __init__(
-        self, text: str, encoding: str, max_links: int, images: bool, skip_nofollow: bool
+        self,
+        text: str,
+        encoding: str,
+        max_links: int,
+        images: bool,
+        may_skip: Callable[[], bool],
     ) -> None:
         self.text = text
         self.encoding = encoding
         self.max_links = max_links
         self.images = images
-        self.skip_nofollow = skip_nofollow
+        self._may_skip = may_skip
         self.links: dict[str, None] = {}
         self.overflow = 0
         self.title: str | None = None
@@ -242,7 +261,7 @@ class _Reader:
         for match in _scanner(self.images).finditer(self.text):
             kind = match.lastgroup
             if kind in _HREFS:
-                if not (self.skip_nofollow and self._is_nofollow(match)):
+                if kind == "plain" or not (self.may_skip and self._is_nofollow(match)):
                     href = match[kind]
                     self._add(_unescape(href) if "&" in href else href)
             elif kind == "title" and self.title is None:
@@ -260,6 +279,10 @@ class _Reader:
             noindex=not self.robots.isdisjoint({"noindex", "none"}),
             encoding=self.encoding,
         )
+
+    @cached_property
+    def may_skip(self) -> bool:
+        return self._may_skip()
 
     def _add(self, href: str) -> None:
         href = href.strip(_HTML_SPACE)

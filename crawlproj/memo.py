@@ -2,32 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 MOST = 100_000
 LONGEST = 300
 """Characters of a link that is worth remembering: longer ones are rarely met again."""
+HOST_LINKS = 4
+"""A host among them takes as much memory as so many links."""
+
+_Links = dict[str, set[str]]
+_NONE: frozenset[str] = frozenset()
 
 
 class Memo:
-    """Bounded and forgetful. It is as good as the server that has seen the links: cleared when
-    that may have changed."""
+    """The links of each host's pages, as written there. Bounded and forgetful. It is as good as the
+    server that has seen the links: cleared when that may have changed."""
 
     def __init__(self) -> None:
-        self._young: set[str] = set()
-        self._old: set[str] = set()
+        self._young: _Links = {}
+        self._old: _Links = {}
+        self._young_size = 0
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._young or name in self._old
+    def __contains__(self, link: tuple[str, str]) -> bool:
+        host, text = link
+        return text in self._young.get(host, _NONE) or text in self._old.get(host, _NONE)
 
     def __len__(self) -> int:
-        return len(self._young) + len(self._old)
+        return sum(len(links) for half in (self._young, self._old) for links in half.values())
 
-    def add(self, name: str) -> None:
-        """Remember a link; when there are too many, the older half is forgotten."""
-        if 0 < len(name) <= LONGEST:
-            self._young.add(name)
-        if len(self._young) >= MOST // 2:
-            self._young, self._old = set(), self._young
+    def unknown(self, host: str, texts: Iterable[str]) -> list[str]:
+        """Those of the links on a page of this host that are not remembered."""
+        young, old = self._young.get(host, _NONE), self._old.get(host, _NONE)
+        return [text for text in texts if text not in young and text not in old]
+
+    def add(self, host: str, text: str) -> None:
+        """Remember a link of a host's pages; when there are too many, the older half is
+        forgotten."""
+        if len(text) > LONGEST:
+            return
+        links = self._young.get(host)
+        if links is None:
+            links = self._young[host] = set()
+            self._young_size += HOST_LINKS
+        self._young_size += text not in links
+        links.add(text)
+        if self._young_size >= MOST // 2:
+            self._young, self._old, self._young_size = {}, self._young, 0
 
     def clear(self) -> None:
         """Forget everything."""
-        self._young, self._old = set(), set()
+        self._young, self._old, self._young_size = {}, {}, 0

@@ -30,7 +30,9 @@ _DOCUMENTS = re.compile(
     r"\.(?:csv|docx?|epub|mobi|od[pst]|pdf|pp[st]x?|ps|rtf|xlsx?|djvu|css|m?js|map|wasm)"
 )
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
-_TOKEN = re.compile(r"[0-9A-Za-z]+")
+_TOKEN = re.compile(r"(?<![0-9A-Za-z])[A-Za-z]*+[0-9][0-9A-Za-z]*+")
+"""Letters and digits, with a digit among them: nothing is done to words."""
+_UUID_DASHES = 4
 _NUMBER = re.compile(r"[0-9]+")
 _HEX = frozenset("0123456789abcdefABCDEF")
 _ANY_QUERY = "?*"
@@ -76,7 +78,8 @@ def pattern_of(path: str) -> str:
     `/calendar/2025-03?view=day&user=7` → `/calendar/#-#?user&view`
     """
     path, mark, query = path.partition("?")
-    form = _TOKEN.sub(_generalised, _UUID.sub("#", path))
+    form = _UUID.sub("#", path) if path.count("-") >= _UUID_DASHES else path
+    form = _TOKEN.sub(_generalised, form)
     if mark:
         names = {_TOKEN.sub(_generalised, part.partition("=")[0]) for part in query.split("&")}
         form += mark + "&".join(sorted(names))
@@ -90,7 +93,5 @@ def any_query(path: str) -> str:
 
 def _generalised(token: re.Match[str]) -> str:
     text = token[0]
-    if text.isalpha():
-        return text
     is_id = len(text) >= 16 or (len(text) >= 8 and _HEX.issuperset(text))
     return "#" if is_id else _NUMBER.sub("#", text)

@@ -13,7 +13,8 @@ from typing import Any
 from crawlproj.items import OUR_ITEMS, fields_of
 
 # Every control character and blank, but not U+2028 and its like, which are text to keep.
-BLANKS = re.compile(r"[\x00-\x20\x7f-\xa0]+")
+# A single blank is left as it is: that is what most of them are.
+BLANKS = re.compile(r"[\x00-\x1f\x7f-\xa0][\x00-\x20\x7f-\xa0]*+|\x20[\x00-\x20\x7f-\xa0]++")
 LONE_SURROGATES = re.compile(r"[\ud800-\udfff]")
 REPLACEMENT = "\ufffd"
 

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from scrapy import Request, signals
 from scrapy.core.downloader import Downloader as ScrapyDownloader
+from scrapy.core.downloader.handlers import DownloadHandlers
 from scrapy.core.downloader.middleware import DownloaderMiddlewareManager
 from scrapy.exceptions import _InvalidOutput
 from scrapy.http import Response
@@ -32,10 +33,11 @@ class Middlewares(DownloaderMiddlewareManager):
 
     async def _process_request(self, request: Request, download_func: Fetch) -> Response | Request:
         for method in self.methods["process_request"]:
-            result = self._handle_mw_method(method, request=request)  # type: ignore[arg-type]
+            result = self._called(method, request=request)
             if result is None:
                 continue
-            result = await _awaited(method, result)
+            if not is_ready(result):
+                result = await _promised(method, result)
             if result is not None and not isinstance(result, (Response, Request)):
                 raise _wrong(method, "None, Response or Request", result)
             if result:
@@ -50,18 +52,21 @@ class Middlewares(DownloaderMiddlewareManager):
         if isinstance(response, Request):
             return response
         for method in self.methods["process_response"]:
-            result = self._handle_mw_method(method, request=request, response=response)  # type: ignore[arg-type]
-            response = await _awaited(method, result)
+            result = self._called(method, request=request, response=response)
+            response = result if is_ready(result) else await _promised(method, result)
             if isinstance(response, Request):
                 return response
             if not isinstance(response, Response):
                 raise _wrong(method, "Response or Request", response)
         return response
 
+    def _called(self, method: Any, **named: Any) -> Any:
+        if self._mw_methods_requiring_spider:
+            return self._handle_mw_method(method, **named)
+        return method(**named)
 
-async def _awaited(method: Any, result: Any) -> Any:
-    if is_ready(result):
-        return result
+
+async def _promised(method: Any, result: Any) -> Any:
     return await ensure_awaitable(result, _warn=global_object_name(method))
 
 
@@ -77,13 +82,25 @@ def _hostname(netloc: str) -> str:
     return urlsplit(f"//{netloc}").hostname or ""
 
 
+class Handlers(DownloadHandlers):
+    """The download handlers, found without taking each URL apart."""
+
+    async def download_request_async(self, request: Request) -> Response:
+        scheme = request.url.partition(":")[0]
+        handler = self._handlers.get(scheme)
+        if handler is None or scheme in self._old_style_handlers:
+            return await super().download_request_async(request)
+        return await handler.download_request(request)
+
+
 class Downloader(ScrapyDownloader):
     """`DOWNLOADER`."""
 
     def __init__(self, crawler: Any) -> None:
         super().__init__(crawler)
-        # Not built anew: middlewares would begin twice.
+        # Not built anew: they would begin twice.
         self.middleware.__class__ = Middlewares
+        self.handlers.__class__ = Handlers
 
     def get_slot_key(self, request: Request) -> str:
         parts = request.url.split("/", 3)
@@ -105,7 +122,8 @@ class Downloader(ScrapyDownloader):
             self.active.remove(request)
 
     async def _enqueue_request(self, request: Request) -> Response:
-        key, slot = self._get_slot(request)
+        key = self.get_slot_key(request)
+        slot = self.slots.get(key) or self._get_slot(request)[1]
         if slot.delay or slot.queue or slot.latercall or slot.free_transfer_slots() < 1:
             return await super()._enqueue_request(request)
         request.meta[self.DOWNLOAD_SLOT] = key

@@ -32,20 +32,18 @@ class Signals(SignalManager):
 
     def send_catch_log(self, signal: Any, **kwargs: Any) -> list[tuple[Any, Any]]:
         sender = kwargs.setdefault("sender", self.sender)
-        if not _is_heard(sender, signal):
+        receivers = _receivers(sender, signal)
+        if not receivers:
             return []
         unlogged = (*_tuple(kwargs.pop("dont_log", ())), StopDownload)
-        return [
-            (receiver, _result(receiver, signal, kwargs, unlogged))
-            for receiver in _receivers(sender, signal)
-        ]
+        return [(receiver, _result(receiver, signal, kwargs, unlogged)) for receiver in receivers]
 
     async def send_catch_log_async(self, signal: Any, **kwargs: Any) -> list[tuple[Any, Any]]:
         sender = kwargs.setdefault("sender", self.sender)
-        if not _is_heard(sender, signal):
+        receivers = _receivers(sender, signal)
+        if not receivers:
             return []
         unlogged = _tuple(kwargs.pop("dont_log", ()))
-        receivers = _receivers(sender, signal)
         results: dict[int, Any] = {}
         waiting: dict[int, Awaitable[Any]] = {}
         for number, receiver in enumerate(receivers):
@@ -68,16 +66,19 @@ class Signals(SignalManager):
         return replies
 
 
-def _is_heard(sender: Any, signal: Any) -> bool:
-    for name in (id(sender), _ANY):
-        table = dispatcher.connections.get(name)
-        if table and (signal in table or dispatcher.Any in table):
-            return True
-    return False
-
-
 def _receivers(sender: Any, signal: Any) -> list[Callable[..., Any]]:
-    return list(dispatcher.liveReceivers(dispatcher.getAllReceivers(sender, signal)))
+    """In the order of pydispatch, which looks in four places, and for who is in two of them."""
+    found = [
+        receivers
+        for name in (id(sender), _ANY)
+        if (table := dispatcher.connections.get(name))
+        for key in (signal, dispatcher.Any)
+        if (receivers := table.get(key))
+    ]
+    if not found:
+        return []
+    known = found[0] if len(found) == 1 else dispatcher.getAllReceivers(sender, signal)
+    return list(dispatcher.liveReceivers(known))
 
 
 _taken: dict[CodeType, frozenset[str]] = {}
@@ -93,7 +94,7 @@ def _call(receiver: Callable[..., Any], **named: Any) -> Any:
     taken = _taken.get(code)
     if taken is None:
         taken = _taken[code] = frozenset(code.co_varnames[: code.co_argcount])
-    return receiver(**{name: value for name, value in named.items() if name in taken})
+    return receiver(**{name: named[name] for name in taken if name in named})
 
 
 def _result(

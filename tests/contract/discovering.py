@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from crawlproj.discovery import Discovery
 from crawlproj.frontier.bloom import Geometry
@@ -40,7 +40,7 @@ def an_offline_worker() -> Worker:
     return a_worker(Frontier(None, "c", "w", shards=[shard]))
 
 
-def collected(hrefs: Iterable[str], base: Url, encoding: str = "utf-8") -> list[Push]:
+def collected(hrefs: Sequence[str], base: Url, encoding: str = "utf-8") -> list[Push]:
     """What a worker that knows nothing yet would push of a page's links."""
     worker = an_offline_worker()
     discovery_of(worker).follow(hrefs, base, 1, str(base), encoding)

@@ -48,6 +48,31 @@ def test_an_absolute_link_is_one_page_wherever_it_is_met(
     assert asyncio.run(queued_after(redis_server.url, {page: [href] for page in pages})) == {href}
 
 
+@pytest.mark.parametrize(
+    "hrefs",
+    [
+        ["http://a//c/page", "//c/page"],
+        ["//c/page", "http://a//c/page"],
+        ["/.//c/page", "//c/page"],
+    ],
+)
+def test_a_path_that_begins_with_two_slashes_is_not_taken_for_another_host(
+    redis_server: RedisServer, hrefs: list[str]
+) -> None:
+    one, other = hrefs
+    pages = {"http://a/1": [one], "http://a/2": [one], "http://a/3": [one], "http://a/4": [other]}
+    found = asyncio.run(queued_after(redis_server.url, pages))
+    assert found == {"http://a//c/page", "http://c/page"}
+
+
+@pytest.mark.parametrize(
+    "spelled", ["/x#part", "x", "http://a/x", "/y/../x", "//a/x", "/x?utm_id=1"]
+)
+def test_a_link_is_known_however_it_is_spelled(redis_server: RedisServer, spelled: str) -> None:
+    pages = {f"http://a/{number}": [spelled, "/x"] for number in range(4)}
+    assert asyncio.run(queued_after(redis_server.url, pages)) == {"http://a/x"}
+
+
 @pytest.mark.parametrize(("keeps", "referer"), [(True, "http://a/"), (False, "")])
 def test_where_a_link_was_found_is_kept_unless_the_crawl_goes_without(
     keeps: bool, referer: str

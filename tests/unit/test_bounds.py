@@ -22,15 +22,22 @@ from tests.servers.redis import RedisServer
 def test_the_memo_forgets_the_older_half_of_its_links() -> None:
     known = Memo()
     for number in range(3 * memo.MOST):
-        known.add(f"/{number}")
+        known.add("http://a", f"/{number}")
     assert len(known) <= memo.MOST
-    assert f"/{3 * memo.MOST - 1}" in known
-    assert "/0" not in known
+    assert ("http://a", f"/{3 * memo.MOST - 1}") in known
+    assert known.unknown("http://a", ["/0", f"/{3 * memo.MOST - 1}"]) == ["/0"]
+
+
+def test_the_memo_forgets_links_the_sooner_the_more_hosts_they_are_of() -> None:
+    known = Memo()
+    for number in range(memo.MOST):
+        known.add(f"http://h{number}", "/")
+    assert len(known) <= memo.MOST // memo.HOST_LINKS
 
 
 def test_the_memo_does_not_keep_very_long_links() -> None:
     known = Memo()
-    known.add("/" + "x" * memo.LONGEST)
+    known.add("http://a", "/" + "x" * memo.LONGEST)
     assert len(known) == 0
 
 
