@@ -52,16 +52,29 @@ local function is_group(name)
   return (PACED or PAGES_PER_DOMAIN > 0) and not name:find('://', 1, true)
 end
 
--- Most hosts have nothing but what every host has, and are written often.
-local function pack_host(host)
-  local at = host.at or ''
+-- What a host may have beside what every host has; mostly nothing.
+local function pack_rest(host)
   if not (host.kept or host.failures or host.hold or host.mentions or host.per or host.group
           or host.pause) then
-    return cmsgpack.pack(host.levels, host.out, host.cooling, host.pages, at)
+    return ''
   end
-  local rest = {kept = host.kept, failures = host.failures, hold = host.hold,
-                mentions = host.mentions, per = host.per, group = host.group, pause = host.pause}
-  return cmsgpack.pack(host.levels, host.out, host.cooling, host.pages, at, rest)
+  return cmsgpack.pack({kept = host.kept, failures = host.failures, hold = host.hold, mentions = host.mentions,
+                        per = host.per, group = host.group, pause = host.pause})
+end
+
+local NOTHING = cmsgpack.pack(false)
+local PACKED_AT = {ready = cmsgpack.pack(1), waiting = cmsgpack.pack(2)}
+local PACKED_NOWHERE = cmsgpack.pack(0)
+
+-- Most hosts have one level and do not rest; records are written often.
+local function pack_host(host)
+  local levels, cooling = host.levels, host.cooling
+  return (#levels == 1 and packed_number[levels[1]] or cmsgpack.pack(levels))
+         .. packed_number[host.out]
+         .. (#cooling == 0 and NOTHING or cmsgpack.pack(cooling))
+         .. packed_number[host.pages]
+         .. (PACKED_AT[host.at] or PACKED_NOWHERE)
+         .. pack_rest(host)
 end
 
 -- Levels are kept ascending, so that the best is the last. `first` puts an entry
