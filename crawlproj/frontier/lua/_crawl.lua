@@ -73,6 +73,7 @@ local function read_fields(key, fields)
   for first = 1, #fields, PIECE do
     local last = math.min(first + PIECE - 1, #fields)
     local piece = redis.call('HMGET', key, unpack(fields, first, last))
+    if #fields <= PIECE then return piece end
     for i = 1, #piece do values[first + i - 1] = piece[i] end
   end
   return values

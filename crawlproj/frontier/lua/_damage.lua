@@ -48,7 +48,7 @@ end
 -- The same of a lease: host, level, entry, whether it is kept, and its group.
 local function read_lease(packed)
   local name, level, entry, kept, group = read_url(packed)
-  return name, level, entry, kept, type(group) == 'string' and group or nil
+  return name, level, entry, kept, group and type(group) == 'string' and group or nil
 end
 
 local function set_aside()
@@ -90,21 +90,26 @@ local function best_level(levels)
   return best == FIRST and levels[#levels - 1] or best
 end
 
--- A host's record as HOSTS holds it; nothing if it is unreadable.
-local function read_host(packed)
-  local ok, levels, out, cooling, pages, at, rest = pcall(cmsgpack.unpack, packed)
-  if type(levels) == 'number' then levels = {levels} end
-  if not ok or type(levels) ~= 'table' or type(out) ~= 'number' or type(pages) ~= 'number'
-     or (cooling and type(cooling) ~= 'table') or (rest ~= nil and type(rest) ~= 'table')
-     or LINES[at] == nil then
-    return
-  end
+-- Raises an error, or returns nothing, if it is unreadable. That a number is less than another
+-- is a quicker test of its type than type(): what is none cannot be compared.
+local function unpack_host(packed)
+  local levels, out, cooling, pages, at, rest = cmsgpack.unpack(packed)
+  local kind = type(levels)
+  if kind == 'number' then levels = {levels} elseif kind ~= 'table' then return end
   local host = {levels = levels, out = out, cooling = cooling or {}, pages = pages,
                 at = LINES[at] or nil, best = best_level(levels)}
   if rest then
     for name, value in pairs(rest) do host[name] = value end
   end
-  return host
+  if out < math.huge and pages < math.huge and LINES[at] ~= nil and (not cooling or type(cooling) == 'table') then
+    return host
+  end
+end
+
+-- A host's record as HOSTS holds it; nothing if it is unreadable.
+local function read_host(packed)
+  local ok, host = pcall(unpack_host, packed)
+  return ok and host or nil
 end
 
 -- A group's record as GROUPS holds it; nothing if it is unreadable.
