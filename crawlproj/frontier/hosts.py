@@ -6,6 +6,9 @@ from typing import NamedTuple
 
 from crawlproj.frontier.wire import unpack, unpack_all
 
+_LINES = {0: "", 1: "ready", 2: "waiting"}
+"""By the number that a host's record has for them."""
+
 
 class HostRecord(NamedTuple):
     """`at` is the line it stands in, ready or waiting, or empty; `cooling` and `hold_ms` are
@@ -43,9 +46,10 @@ def read_host(packed: bytes) -> HostRecord:
         more = rest[0] if rest else {}
         failures, hold_ms, kept = more.get(b"failures", 0), more.get(b"hold"), more.get(b"kept", 0)
         group, per = more.get(b"group", b"").decode(), more.get(b"per")
-        record = levels, out, cooling, pages, at.decode(), failures, hold_ms, kept
+        many = levels if isinstance(levels, list) else [levels]
+        record = many, out, cooling or [], pages, _LINES[at], failures, hold_ms, kept
         return HostRecord(*record, group, per, more.get(b"pause"))
-    except (TypeError, AttributeError) as error:
+    except (TypeError, AttributeError, KeyError) as error:
         raise ValueError(f"no record of a host: {error}") from None
 
 

@@ -81,7 +81,7 @@ PLANTED = [
         {
             "lease.lua": (
                 "group and cmsgpack.pack(name, level, entry, false, group) "
-                "or cmsgpack.pack(name, level, entry)\n",
+                "or pack_url(name, level, entry)\n",
                 "cmsgpack.pack(name, level, entry, false, group or false, NOW)\n",
             ),
             "reclaim.lua": (

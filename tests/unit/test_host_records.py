@@ -13,10 +13,10 @@ def record(*fields: object) -> bytes:
 
 
 def test_what_only_some_hosts_have_is_absent_from_the_others() -> None:
-    plain = record([-3, 5], 1, [], 7, "ready")
-    troubled = record([], 0, [99], 0, "", {"failures": 2, "hold": 120, "mentions": 4, "pause": 9})
+    plain = record([-3, 5], 1, False, 7, 1)
+    troubled = record(4, 0, [99], 0, 0, {"failures": 2, "hold": 120, "mentions": 4, "pause": 9})
     assert read_host(plain) == HostRecord([-3, 5], 1, [], 7, "ready", 0, None)
-    assert read_host(troubled) == HostRecord([], 0, [99], 0, "", 2, 120, pause_ms=9)
+    assert read_host(troubled) == HostRecord([4], 0, [99], 0, "", 2, 120, pause_ms=9)
 
 
 @pytest.mark.parametrize("damaged", [b"", b"\xc1", b"text", pack(5), record([1], 0, [], 0, 5)])

@@ -6,8 +6,9 @@
 --   1 META     hash    epoch, state, limits, plan, and the running numbers below
 --   2 COUNTS   hash    the ledger: discovered, queued, …, filtered:<reason>; what could not be
 --                      read is counted as corrupt, beside the ledger
---   3 HOSTS    hash    host -> msgpack of levels, out, cooling, pages, at and, if there is any,
---                      a map of kept, failures, hold, mentions, per, group, pause
+--   3 HOSTS    hash    host -> msgpack of levels (or the only one), out, cooling (or false),
+--                      pages, at (1 ready, 2 waiting, 0 neither) and, if there is any, a map of
+--                      kept, failures, hold, mentions, per, group, pause
 --   4 READY    zset    hosts, or groups of them, that may be contacted now, best first
 --   5 WAITING  zset    hosts, or groups of them, that may be contacted later, by when (ms)
 --   6 DELAYED  zset    msgpack of host, level, entry, token to try again, by when (ms)
@@ -76,6 +77,7 @@ local function read_fields(key, fields)
   for first = 1, #fields, PIECE do
     local last = math.min(first + PIECE - 1, #fields)
     local piece = redis.call('HMGET', key, unpack(fields, first, last))
+    if #fields <= PIECE then return piece end
     for i = 1, #piece do values[first + i - 1] = piece[i] end
   end
   return values

@@ -52,16 +52,29 @@ local function is_group(name)
   return (PACED or PAGES_PER_DOMAIN > 0) and not name:find('://', 1, true)
 end
 
--- Most hosts have nothing but what every host has, and are written often.
-local function pack_host(host)
-  local at = host.at or ''
+-- What a host may have beside what every host has; mostly nothing.
+local function pack_rest(host)
   if not (host.kept or host.failures or host.hold or host.mentions or host.per or host.group
           or host.pause) then
-    return cmsgpack.pack(host.levels, host.out, host.cooling, host.pages, at)
+    return ''
   end
-  local rest = {kept = host.kept, failures = host.failures, hold = host.hold,
-                mentions = host.mentions, per = host.per, group = host.group, pause = host.pause}
-  return cmsgpack.pack(host.levels, host.out, host.cooling, host.pages, at, rest)
+  return cmsgpack.pack({kept = host.kept, failures = host.failures, hold = host.hold, mentions = host.mentions,
+                        per = host.per, group = host.group, pause = host.pause})
+end
+
+local NOTHING = cmsgpack.pack(false)
+local PACKED_AT = {ready = cmsgpack.pack(1), waiting = cmsgpack.pack(2)}
+local PACKED_NOWHERE = cmsgpack.pack(0)
+
+-- Most hosts have one level and do not rest; records are written often.
+local function pack_host(host)
+  local levels, cooling = host.levels, host.cooling
+  return (#levels == 1 and packed_number[levels[1]] or cmsgpack.pack(levels))
+         .. packed_number[host.out]
+         .. (#cooling == 0 and NOTHING or cmsgpack.pack(cooling))
+         .. packed_number[host.pages]
+         .. (PACKED_AT[host.at] or PACKED_NOWHERE)
+         .. pack_rest(host)
 end
 
 -- Levels are kept ascending, so that the best is the last. `first` puts an entry
@@ -71,12 +84,12 @@ local function note_level(name, level)
   local i = #levels
   while i > 0 and levels[i] > level do i = i - 1 end
   if levels[i] ~= level then table.insert(levels, i + 1, level) end
-  count('queued', 1)
 end
 
 local function enqueue(name, level, entry, first)
   redis.call(first and 'LPUSH' or 'RPUSH', queue_of(name, level), entry)
   note_level(name, level)
+  count('queued', 1)
 end
 
 -- The key under which a link was found, from its entry: host and path.
@@ -152,12 +165,8 @@ end
 -- save_lines().
 local moves = {}
 
-local function line_of(unit, where)
-  if where == 'waiting' then return WAITING end
-  return unit.group and LINE .. unit.group or READY
-end
-
-local function note_move(line, name, score)
+local function note_move(name, unit, where, score)
+  local line = where == 'waiting' and WAITING or unit.group and LINE .. unit.group or READY
   local members = moves[line]
   if members then
     members[name] = score
@@ -167,8 +176,8 @@ local function note_move(line, name, score)
 end
 
 local function move(name, unit, where, score)
-  if unit.at and unit.at ~= where then note_move(line_of(unit, unit.at), name, false) end
-  if where then note_move(line_of(unit, where), name, score) end
+  if unit.at and unit.at ~= where then note_move(name, unit, unit.at, false) end
+  if where then note_move(name, unit, where, score) end
   unit.at = where
 end
 
@@ -193,7 +202,6 @@ end
 
 -- Forgets rests that are over; when the first of the others is.
 local function rest_from_now(host)
-  if #host.cooling == 0 then return nil end
   local cooling, first_due = {}, nil
   for _, due in ipairs(host.cooling) do
     if due > NOW then
@@ -208,7 +216,7 @@ end
 -- When a host or group falls due, if it waits for that. One that is held (it asked for it, or it
 -- fails) waits until then, whatever else is free.
 local function wake_time(unit)
-  local first_due = rest_from_now(unit)
+  local first_due = #unit.cooling > 0 and rest_from_now(unit) or nil
   if unit.hold and unit.hold <= NOW then unit.hold = nil end
   return unit.hold or first_due
 end
@@ -296,15 +304,14 @@ end
 -- How long the host rests after a request of which nobody tells the end.
 local function usual_pause_ms(host) return math.max(DELAY_MS, host.pause or 0) end
 
--- A request to the host has ended `ago_ms` ago; that connection now rests. Returns the host and
--- who keeps its pace: itself, or the group it was leased of.
-local function release_host(name, group, ago_ms, pause_ms)
-  local host = load_host(name)
+-- A request to the host has ended `ago_ms` ago; that connection now rests. Returns who keeps its
+-- pace: itself, or the group it was leased of.
+local function release_host(host, group, ago_ms, pause_ms)
   host.out = host.out - 1
   if group then load_group(group).out = load_group(group).out - 1 end
   local keeper = PACED and group and load_group(group) or host
   if pause_ms > 0 then table.insert(keeper.cooling, NOW - ago_ms + pause_ms) end
-  return host, keeper
+  return keeper
 end
 
 -- A URL is kept by its worker though its request has ended, or (-1) no longer is.

@@ -65,7 +65,7 @@ local function place_givers()
   local left = redis.call('EXISTS', unpack(queues))
   for i = 1, #givers do
     local name = givers[i]
-    local host = load_host(name)
+    local host = hosts[name]
     if left == 0 or (left < #queues and redis.call('EXISTS', queues[i]) == 0) then table.remove(host.levels) end
     place(name, host)
   end
@@ -77,31 +77,32 @@ end
 local function lease_from(name, most)
   local host = load_host(name)
   host.at = 'ready'
-  local level, slots = host.levels[#host.levels], math.min(want - leased, host_slots(host), most)
+  local level, free = host.levels[#host.levels], host_slots(host)
+  local slots = math.min(want - leased, free, most)
   if not level or slots < 1 then
     place(name, host)
     return host.at == 'ready'
   end
   local queue, group = queue_of(name, level), host.group
   local entries = redis.call('LPOP', queue, slots) or {}
-  for i = 1, #entries do
+  local taken = #entries
+  for i = 1, taken do
     local entry, n, m = entries[i], #replied, #held
     token = token + 1
     held[m + 1] = token
-    held[m + 2] = group and cmsgpack.pack(name, level, entry, false, group) or cmsgpack.pack(name, level, entry)
+    held[m + 2] = group and cmsgpack.pack(name, level, entry, false, group) or pack_url(name, level, entry)
     replied[n + 1], replied[n + 2], replied[n + 3], replied[n + 4] = token, name, level, entry
     replied[n + 5], replied[n + 6], replied[n + 7] = host.failures or 0, host.pages, group or ''
     if NOVELTY then forget_found(name, entry) end
   end
-  count('queued', -#entries)
-  host.out = host.out + #entries
-  leased = leased + #entries
+  host.out = host.out + taken
+  leased = leased + taken
   if group then
     load_group(group).out = load_group(group).out + #entries
     host.best = nil  -- the others of the group are next
   end
   givers[#givers + 1], queues[#queues + 1] = name, queue
-  if not group and host_slots(host) < 1 then return false end
+  if not group and free <= taken then return false end
   place_givers()
   return host.at == 'ready'
 end
@@ -138,6 +139,7 @@ while leased < want and tries > 0 do
   place_givers()
 end
 call_in_pieces('HSET', LEASED .. worker, held)
+count('queued', -leased)
 count('leased', leased)
 redis.call('HSET', META, 'tokens', token)
 save_lines()

@@ -26,6 +26,7 @@ local function unlink_leftovers()
   local hosts = redis.call('HGETALL', KEYS[3])
   for i = 1, #hosts, 2 do
     local ok, levels = pcall(cmsgpack.unpack, hosts[i + 1])
+    if type(levels) == 'number' then levels = {levels} end
     for _, level in ipairs(ok and type(levels) == 'table' and levels or {}) do
       redis.call('UNLINK', KEYS[15] .. level .. ':' .. hosts[i])
     end

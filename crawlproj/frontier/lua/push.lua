@@ -37,7 +37,7 @@ end
 
 -- New entries by the queue they go to. Where links that are found again move from queue to
 -- queue, each goes there at once.
-local queues = {}
+local queues, queued, discovered = {}, 0, 0
 local function append(name, level, entry)
   if NOVELTY then return enqueue(name, level, entry, false) end
   local key = queue_of(name, level)
@@ -48,6 +48,7 @@ local function append(name, level, entry)
     queues[key] = {entry}
   end
   note_level(name, level)
+  queued = queued + 1
 end
 
 local function settle_in(name, group, connections)
@@ -77,11 +78,13 @@ for at = 1, #items, FIELDS do
     end
     if kind == 0 then first_found(name, level, entry) end
     note(kind, bits, key, sampled)
-    count('discovered', 1)
+    discovered = discovered + 1
   end
   found[#found + 1] = layer or 0
 end
 for key, entries in pairs(queues) do call_in_pieces('RPUSH', key, entries) end
+count('queued', queued)
+count('discovered', discovered)
 count('duplicates', tonumber(ARGV[7]))
 local homes = cmsgpack.unpack(ARGV[9])
 for at = 1, #homes, 3 do

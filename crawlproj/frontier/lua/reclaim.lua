@@ -21,7 +21,8 @@ local function take_back(token, packed, nth)
   if kept then
     count_kept_of(name, group, -1)
   else
-    release_host(name, group, 0, usual_pause_ms(load_host(name)))
+    local host = load_host(name)
+    release_host(host, group, 0, usual_pause_ms(host))
   end
   count('leased', -1)
   if attempts_of(again) >= MAX_ATTEMPTS then

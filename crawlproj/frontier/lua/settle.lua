@@ -36,8 +36,8 @@ for i, packed in ipairs(read_fields(held, tokens)) do
 end
 fetch_hosts(touched)
 
-local function release(name, group, ago_ms, pause_ms, failed, hold_ms, connections)
-  local host, keeper = release_host(name, group, ago_ms, pause_ms)
+local function release(host, group, ago_ms, pause_ms, failed, hold_ms, connections)
+  local keeper = release_host(host, group, ago_ms, pause_ms)
   judge_host(host, keeper, failed, hold_ms, pause_ms)
   allow_connections(keeper, connections)
   -- Workers that have leased more of it will see that they may not begin.
@@ -58,7 +58,7 @@ for at = 1, #items, FIELDS do
     if kept then
       count_kept_of(name, group, -1)
     else
-      release(name, group, ago_ms, pause_ms, failed, hold_ms, connections)
+      release(host, group, ago_ms, pause_ms, failed, hold_ms, connections)
     end
     if found_group ~= '' then join_group(name, found_group) end
     if verdict == 'keep' then
