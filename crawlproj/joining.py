@@ -1,4 +1,4 @@
-"""How a worker comes into a crawl: its name, what it would begin the crawl with, where seeds come.
+"""How a worker comes into a crawl: what it would begin the crawl with, and where seeds come.
 
 A crawl that exists keeps the plan it was begun with; whoever joins goes by that, so `scrapy crawl
 site` on the second machine needs no arguments.
@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import re
 import secrets
-import socket
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -46,17 +44,6 @@ _GREETINGS = {
     "resumed": "Resuming the crawl %r (epoch %s), which was interrupted",
     "finished": "The crawl %r (epoch %s), which this run belongs to, has finished",
 }
-
-
-def worker_name() -> str:
-    """A name that no other worker has, now or later."""
-    return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
-
-
-def name_worker(settings: BaseSettings) -> None:
-    """Settle this worker's name before its files are named after it."""
-    if not settings.get("CRAWL_WORKER_ID"):
-        settings.set("CRAWL_WORKER_ID", worker_name(), priority="cmdline")
 
 
 def limits_of(config: Config) -> Limits:

@@ -12,13 +12,27 @@ import os
 import secrets
 import socket
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crawlproj import keys
 from crawlproj.errors import ConfigError
 from crawlproj.frontier.frontier import Frontier
 
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
 MARK = "~"
+
+
+def new_name() -> str:
+    """A name that no other worker has, now or later."""
+    return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
+
+
+def name_worker(settings: BaseSettings) -> None:
+    """Settle this worker's name before its files are named after it."""
+    if not settings.get("CRAWL_WORKER_ID"):
+        settings.set("CRAWL_WORKER_ID", new_name(), priority="cmdline")
 
 
 def marked(name: str) -> str:

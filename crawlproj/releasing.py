@@ -13,7 +13,7 @@ from crawlproj.frontier.aside import Pattern
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.refusals import CrawlFinished
 from crawlproj.items import utc_timestamp
-from crawlproj.joining import worker_name
+from crawlproj.naming import new_name
 
 
 async def find(frontier: Frontier, *, released: bool = False) -> list[Pattern]:
@@ -52,7 +52,7 @@ def _row(pattern: Pattern, kept: int) -> dict[str, Any]:
 async def release(frontier: Frontier, patterns: Sequence[Pattern]) -> int:
     """Queue what was kept of them; returns how many URLs. A finished crawl becomes a stopped one,
     which the next start resumes."""
-    pusher = worker_name()
+    pusher = new_name()
     queued = 0
     for pattern in patterns:
         queued += await _release(frontier, pattern, pusher)

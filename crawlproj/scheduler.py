@@ -120,7 +120,7 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
         self.spider = spider
         try:
             client = await connection.connect(self._resolved.url, self._resolved.params)
-            name = naming.marked(self.config.worker_id or joining.worker_name())
+            name = naming.marked(self.config.worker_id or naming.new_name())
             one_in = self.config.seen_audit_one_in
             config = self.config
             replication = Replication(client, config.wait_replicas, config.wait_timeout_s)

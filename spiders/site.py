@@ -17,8 +17,8 @@ from crawlproj.config import Config, arguments, refuse_unknown_arguments
 from crawlproj.discovery import Discovery
 from crawlproj.intake import parse_seed, read_seeds
 from crawlproj.items import PageItem, utc_timestamp
-from crawlproj.joining import name_worker
 from crawlproj.middlewares.content import body_size
+from crawlproj.naming import name_worker
 from crawlproj.robots import directives
 from crawlproj.urls import Url, UrlError, location
 

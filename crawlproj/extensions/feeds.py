@@ -43,7 +43,7 @@ from crawlproj.items import (
     PageItem,
     StatsItem,
 )
-from crawlproj.joining import name_worker
+from crawlproj.naming import name_worker
 from crawlproj.rowfile import RowFile
 
 if TYPE_CHECKING:
