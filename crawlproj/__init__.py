@@ -19,7 +19,8 @@ The life of a URL, and who moves it
    `records.py`; all meet in `worker.py`. What belongs to a URL pattern that brings nothing new is
    kept aside by `quarantine.py`, as FILTERED (pattern), until a user releases it.
 2. `delivery.py` pushes what was collected (`outbox.py`). In Redis, `frontier/lua/push.lua` asks
-   the seen filter, puts what is new into its host's queue, and then marks it seen: QUEUED.
+   the seen filter, puts what is new into its host's queue, and then marks it seen: QUEUED. What
+   others have pushed a worker hears with its leases (`frontier/news.py`): known links stay here.
 3. `frontier/lua/lease.lua` gives the best URLs of hosts that are due to one worker: LEASED. The
    host is checked out until the request has ended and its pause has passed. Hosts of a domain or
    an address (`grouping.py`) can stand in line as one, and then that is checked out. Leases are
