@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from benchmarks.common import Row, rounded, shown
+from benchmarks.plots import OURS
 
-OURS = "ours"
 MADE, REAL = "made", "real"
 
 Results = Mapping[str, Sequence[Row]]

@@ -132,7 +132,7 @@ def measured() -> Row | None:
     peers, frontier = result_of("peers"), result_of("frontier")
     if peers is None or frontier is None:
         return None
-    ours = {row.get("web", "made"): row for row in peers["rows"] if row["crawler"] == gist.OURS}
+    ours = {row.get("web", "made"): row for row in peers["rows"] if row["crawler"] == plots.OURS}
     made, real = ours["made"], ours.get("real", ours["made"])
     more_kb = real["page_kb"] - made["page_kb"]
     more_ms = max(0.0, real["cpu_ms_per_page"] - made["cpu_ms_per_page"])

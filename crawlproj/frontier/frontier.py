@@ -116,7 +116,6 @@ class Frontier:
     def __post_init__(self) -> None:
         self._configured = self.overrides
         self._paces = 0
-        self._heeded: dict[int, int] = {}
 
     async def open(self, limits: Limits, plan: dict[str, Any], run: str) -> Opened:
         """Begin, join or resume the crawl. The limits and plan of a crawl that exists win."""
@@ -248,9 +247,7 @@ class Frontier:
         for lease in leases:
             by_shard.setdefault(lease.shard, []).append(lease)
         for number, some in by_shard.items():
-            shard = self.shards[number]
-            found |= await holds.new_holds(shard, self._heeded.get(number, 0), some)
-            self._heeded[number] = shard.holds
+            found |= await holds.new_holds(self.shards[number], some)
         return found
 
     async def held(self) -> list[Lease]:

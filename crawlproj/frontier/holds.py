@@ -16,18 +16,20 @@ ASK_EVERY_S = 0.2
 """After so long without a reply that tells of holds, they are asked for."""
 
 
-async def new_holds(shard: Shard, known: int, leases: Iterable[Lease]) -> dict[str, int]:
-    """Hosts of leases, and their groups, that are held, if there are more holds than those known
-    while more of them was leased: how long they are to be left alone, in ms."""
+async def new_holds(shard: Shard, leases: Iterable[Lease]) -> dict[str, int]:
+    """Hosts of leases, and their groups, that have been held since this was asked last while more
+    of them was leased: how long they are to be left alone, in ms."""
     if time.monotonic() - shard.told_at_s >= ASK_EVERY_S:
         await shard.ask_for_holds()
-    if shard.holds == known:
+    if shard.holds == shard.heeded:
         return {}
+    heeding = shard.holds  # what is told while the records are read may not be in them
     some = list(leases)
     hosts, groups = {lease.host for lease in some}, {lease.group for lease in some} - {""}
     seconds, micros = await shard.client.time()
     due = await _due_ms(shard, keys.hosts(shard.crawl, shard.number), hosts, read_host)
     due |= await _due_ms(shard, keys.groups(shard.crawl, shard.number), groups, read_group)
+    shard.heeded = heeding
     now_ms = seconds * 1000 + micros / 1000
     return {name: round(at_ms - now_ms) for name, at_ms in due.items() if at_ms > now_ms}
 

@@ -69,7 +69,8 @@ class Shard:
     """The scripts of one shard, bound to a client and, once opened, to an epoch.
 
     `is_stale` says that another server keeps the shard than the one that the replica copies;
-    `holds` is how often, as was last told, a host was to be left alone of which more was leased.
+    `holds` is how often, as was last told, a host was to be left alone of which more was leased,
+    and `heeded` how many of those the worker has looked at.
     """
 
     client: Any
@@ -93,7 +94,7 @@ class Shard:
         self._unanswered: tuple[int, Sequence[Push]] | None = None
         self.replica = Replica(self.geometry)
         self._news = News()
-        self.holds = 0
+        self.holds = self.heeded = 0
         self.told_at_s = float("-inf")
 
     async def open(
@@ -109,21 +110,21 @@ class Shard:
     async def push(self, worker: str, batch: Sequence[Push], seen_locally: int = 0) -> list[bool]:
         """Queue what is new; tells which were. Repeated with the same batch after its reply was
         lost, it changes nothing."""
-        number = await self._number(worker, batch)
+        number, server = await self._number(worker, batch), self.server or b""
         while True:
             layers = list(self.replica.layers)
             offsets = [self._offsets(item) for item in batch]
             args = [worker, number, len(layers), layers[-1].capacity]
             args += [pack(self._push_fields(batch, offsets)), seen_locally]
             slices = " ".join(str(layer.num_slices) for layer in layers)
-            args += [slices, _homes(batch), self._news.untold, self.server or b""]
+            args += [slices, _homes(batch), self._news.untold, self._news.server]
             open_layers, *reply = await self._call("push", args)
             await self._know_layers(open_layers)
             if reply:
                 break
         self.pushes, self._unanswered = number, None
         found = unpack(reply[0])
-        self._learn(len(layers), offsets, found)
+        self._news.note(server, len(layers) - 1, self._learn(len(layers), offsets, found))
         return [layer == 0 for layer in found] or [False] * len(batch)
 
     def _push_fields(self, batch: Sequence[Push], offsets: Sequence[Offsets]) -> list[Any]:
@@ -155,9 +156,9 @@ class Shard:
             await self.warm()  # the server has lost some: it was restarted, or failed over
         self.replica.grow(_layer_count(count))
 
-    def _learn(self, layers: int, offsets: list[Offsets], found: list[int]) -> None:
-        """Copy what the push has set in the last of the layers, or found set, in Redis; a repeated
-        push tells neither."""
+    def _learn(self, layers: int, offsets: list[Offsets], found: list[int]) -> list[int]:
+        """Copy what the push has set in the last of the layers, or found set, in Redis; returns the
+        former. A repeated push tells neither."""
         new: list[int] = []
         for bits, layer in zip(offsets, found, strict=False):
             if bits and layer > 0:
@@ -165,7 +166,7 @@ class Shard:
             elif bits and layer == 0:
                 new += bits[-1]
         self.replica.add(layers - 1, new)
-        self._news.note(layers - 1, new)
+        return new
 
     async def lease(self, worker: str, wanted: int) -> Batch:
         """Take up to so many URLs of hosts that are due."""

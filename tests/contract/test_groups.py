@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
 
 import pytest
 
@@ -116,3 +118,49 @@ def test_a_hold_reaches_a_worker_that_has_leased_more_of_the_host(
         assert (await first.lease(6)).leases == []
 
     fleet.run(test())
+
+
+def test_a_hold_that_is_told_while_others_are_heeded_is_heeded_next(fleet: Fleet) -> None:
+    async def test() -> None:
+        first, second = await fleet.join("w1", per_host=4), await fleet.join("w2", per_host=4)
+        host, later = "http://a.example", "http://a.example:81"
+        while first.shard_of(later) is not first.shard_of(host):
+            later += "1"
+        await first.push(link(one, f"/{number}") for one in (host, later) for number in range(6))
+        mine, others = [], []
+        for _ in range(4):
+            mine += (await first.lease(1)).leases
+            others += (await second.lease(1)).leases
+        assert {one.host for one in mine} == {one.host for one in others} == {host, later}
+
+        async def hold(name: str) -> None:
+            [token, *_] = (one.token for one in mine if one.host == name)
+            held = Settlement(token, "retry", failed=2, hold_ms=60_000)
+            await first.settle([(mine[0].shard, held)])
+            await second.lease(1)
+
+        await hold(host)
+        shard = second.shard_of(host)
+        shard.client = Interrupted(shard.client, partial(hold, later))
+        assert host in await second.new_holds(others)
+        assert later in await second.new_holds(others)
+
+    fleet.run(test())
+
+
+class Interrupted:
+    """A client that lets something else happen after it has read the first records."""
+
+    def __init__(self, client: Any, meanwhile: Callable[[], Awaitable[None]]) -> None:
+        self._client = client
+        self._meanwhile: Callable[[], Awaitable[None]] | None = meanwhile
+
+    async def hmget(self, *args: Any) -> Any:
+        found = await self._client.hmget(*args)
+        meanwhile, self._meanwhile = self._meanwhile, None
+        if meanwhile:
+            await meanwhile()
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)

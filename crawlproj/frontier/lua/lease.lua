@@ -98,7 +98,7 @@ local function lease_from(name, most)
   host.out = host.out + taken
   leased = leased + taken
   if group then
-    load_group(group).out = load_group(group).out + #entries
+    load_group(group).out = load_group(group).out + taken
     host.best = nil  -- the others of the group are next
   end
   givers[#givers + 1], queues[#queues + 1] = name, queue
