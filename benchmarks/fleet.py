@@ -19,10 +19,10 @@ import redis
 
 from benchmarks.common import Row, cores, empty, pin, redis_calls, redis_cpu_s
 from benchmarks.meter import Metered
-from crawlproj import keys
 from crawlproj.demo import DemoServer, WebSpec
 from crawlproj.demo.log import Logged
 from crawlproj.demo.protocol import now_s
+from crawlproj.frontier import keys
 from tests.servers.redis import RedisServer, wait_for
 
 CRAWL = "site"

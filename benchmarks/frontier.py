@@ -20,12 +20,12 @@ from scrapy_redis.queue import PriorityQueue
 
 from benchmarks import rounds
 from benchmarks.common import Row, empty, memory_bytes, numbers, redis_calls, redis_cpu_s
-from crawlproj import connection
-from crawlproj.delivery import PUSH_AT_ONCE
 from crawlproj.frontier.frontier import Frontier, Limits
 from crawlproj.frontier.messages import Kind, Lease, Push, Settlement
-from crawlproj.records import encode_link
+from crawlproj.frontier.records import encode_link
+from crawlproj.server import connection
 from crawlproj.urls import Url
+from crawlproj.worker.delivery import PUSH_AT_ONCE
 from tests.servers.redis import RedisServer
 
 LEASED_AT_ONCE = 64

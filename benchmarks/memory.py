@@ -19,10 +19,11 @@ from benchmarks import rounds
 from benchmarks.common import Row, cores, empty, memory_bytes, numbers, pin
 from benchmarks.fleet import CRAWL, man
 from benchmarks.seen import HOST, names
-from crawlproj import connection, keys
 from crawlproj.demo import DemoServer, WebSpec
+from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.messages import Kind, Push
+from crawlproj.server import connection
 from tests.servers.redis import RedisServer, wait_for
 
 CRAWLED_S = 300.0

@@ -128,7 +128,7 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def measured() -> Row | None:
-    """The constants of crawlproj/planning.py; nothing while a benchmark for them is missing."""
+    """The constants of operate/capacity.py; nothing while a benchmark for them is missing."""
     peers, frontier = result_of("peers"), result_of("frontier")
     if peers is None or frontier is None:
         return None

@@ -20,7 +20,7 @@ from protego import Protego
 
 from benchmarks.common import print_table, say
 from benchmarks.environments import CACHE
-from crawlproj import robots
+from crawlproj.politeness import robots
 
 AGENT = "crawlproj"
 MOST_RULES = 200

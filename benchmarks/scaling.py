@@ -25,8 +25,8 @@ import redis
 from benchmarks import rounds
 from benchmarks.common import Row, cores, empty, numbers, pin
 from benchmarks.fleet import CRAWL, WARM_UP_S, crawl_for_a_while, man
-from crawlproj import keys
 from crawlproj.demo import DemoServer, WebSpec
+from crawlproj.frontier import keys
 from tests.servers.redis import RedisServer
 
 APART = ", apart"

@@ -19,10 +19,11 @@ import redis
 
 from benchmarks import rounds
 from benchmarks.common import Row, empty, numbers
-from crawlproj import connection, keys
-from crawlproj.delivery import PUSH_AT_ONCE
+from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier, Limits
 from crawlproj.frontier.messages import Kind, Push
+from crawlproj.server import connection
+from crawlproj.worker.delivery import PUSH_AT_ONCE
 from tests.servers.redis import RedisServer
 
 HOST = "http://host.example"

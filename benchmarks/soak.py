@@ -35,8 +35,8 @@ from benchmarks.common import (
 )
 from benchmarks.fleet import CRAWL, man
 from benchmarks.meter import Metered
-from crawlproj import keys
 from crawlproj.demo import DemoServer, WebSpec
+from crawlproj.frontier import keys
 from tests.servers.redis import RedisServer
 
 PROBE_EVERY_S = 0.05

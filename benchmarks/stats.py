@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from crawlproj.lean.stats import Stats
+from crawlproj.engine.stats import Stats
 
 FILE = "stats-of-worker.json"
 

@@ -13,32 +13,35 @@ The life of a URL, and who moves it
                        ▼              ▼                        ▼
                  DEAD (reason)   FILTERED (reason)           DONE
 
-1. A page's links are read by `links.py`, made one form by `urls.py`, judged by `rules.py`, ranked
-   by `frontier/scoring.py` and collected by `discovery.py`. Seeds come through `intake.py`, the
-   pages of sitemaps through `sitemap_reading.py`, and ordinary Requests through `scheduler.py` and
-   `records.py`; all meet in `worker.py`. What belongs to a URL pattern that brings nothing new is
-   kept aside by `quarantine.py`, as FILTERED (pattern), until a user releases it.
-2. `delivery.py` pushes what was collected (`outbox.py`). In Redis, `frontier/lua/push.lua` asks
-   the seen filter, puts what is new into its host's queue, and then marks it seen: QUEUED. What
-   others have pushed a worker hears with its leases (`frontier/news.py`): known links stay here.
+1. A page's links are read by `discover/links.py`, made one form by `urls.py`, judged by `rules.py`,
+   ranked by `ranking.py` and collected by `discovery.py`. Seeds come through `seeds.py`, the pages
+   of sitemaps through `sitemap_reading.py`, and ordinary Requests through `scheduler.py` and
+   `frontier/records.py`; all meet in `worker/exchange.py`. What belongs to a URL pattern that
+   brings nothing new is kept aside by `quarantine.py`, as FILTERED (pattern), until a user releases
+   it.
+2. `worker/delivery.py` pushes what was collected (`outbox.py`). In Redis, `frontier/lua/push.lua`
+   asks the seen filter, puts what is new into its host's queue, and then marks it seen: QUEUED.
+   What others have pushed a worker hears with its leases (`frontier/seen_updates.py`): known links
+   stay here.
 3. `frontier/lua/lease.lua` gives the best URLs of hosts that are due to one worker: LEASED. The
-   host is checked out until the request has ended and its pause has passed. Hosts of a domain or
-   an address (`grouping.py`) can stand in line as one, and then that is checked out. Leases are
-   taken ahead into a buffer, from which Scrapy's engine is served without waiting; what is in it
-   when its host asks for rest goes back (`holding.py`).
-4. Before a page is fetched (`admission.py`), `permission.py` has heard its host's robots.txt, which
-   is itself a URL in the host's queue, in front of all others.
-5. Scrapy downloads (`download.py`, `connecting.py`), the spider parses, items pass `pipelines/`
-   into the feeds. `notes.py` writes down what happens; `engine.py` tells when it is over;
-   `outcomes.py` makes a verdict of it.
-6. `delivery.py` pushes the page's links, has its rows on disk (`rowfile.py`), and then settles it
-   (a Redis without room for links, see `pressure.py`, makes the page wait, not its host):
-   `frontier/lua/settle.lua` makes it DONE, DEAD, FILTERED or DELAYED, and starts the host's pause.
-7. Every worker process has a mark of its own (`naming.py`) and lives by its heartbeat
+   host is checked out until the request has ended and its pause has passed. Hosts of a domain or an
+   address (`politeness/groups.py`) can stand in line as one, and then that is checked out. Leases
+   are taken ahead into a buffer, from which Scrapy's engine is served without waiting; what is in
+   it when its host asks for rest goes back (`politeness/holds.py`).
+4. Before a page is fetched (`worker/admission.py`), `politeness/permission.py` has heard its host's
+   robots.txt, which is itself a URL in the host's queue, in front of all others.
+5. Scrapy downloads (`fetch/`), the spider parses, items pass `pipelines/` into the feeds.
+   `worker/tracking.py` writes down what happens; `engine/watch.py` tells when it is over;
+   `worker/outcome.py` makes a verdict of it.
+6. `delivery.py` pushes the page's links, has its rows on disk (`output/row_file.py`), and then
+   settles it (a Redis without room for links, see `server/memory.py`, makes the page wait, not its
+   host): `frontier/lua/settle.lua` makes it DONE, DEAD, FILTERED or DELAYED, and starts the host's
+   pause.
+7. Every worker process has a mark of its own (`worker/identity.py`) and lives by its heartbeat
    (`renew.lua`). When one falls silent, `reclaim.lua` queues again what it held; should it come
    back, its late verdicts find nothing to settle. Cut off from Redis for as long, it breaks off by
    itself what is under way.
-8. When nothing is queued, delayed or leased anywhere, `ending.py` ends the crawl for all.
+8. When nothing is queued, delayed or leased anywhere, `worker/finish.py` ends the crawl for all.
 
 Every script counts what it moves, so at any moment
 discovered = queued + delayed + leased + done + dead + filtered.

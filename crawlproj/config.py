@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 
-from crawlproj.addresses import allowed_entries
+from crawlproj.discover.patterns import ALIKE, OFF, SAME
+from crawlproj.discover.shapes import MAX_DEPTH, MAX_PARAMS, MAX_REPEATS
 from crawlproj.errors import ConfigError
-from crawlproj.patterns import ALIKE, OFF, SAME
-from crawlproj.shapes import MAX_DEPTH, MAX_PARAMS, MAX_REPEATS
+from crawlproj.fetch.addresses import allowed_entries
 from crawlproj.urls import SESSION_PARAMS, TRACKING_PARAMS
 
 PREFIXES = ("CRAWL_", "FRONTIER_", "POLITENESS_", "SEEN_")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from scrapy.utils.request import RequestFingerprinter
 from scrapy_redis.dupefilter import RFPDupeFilter
 
-from crawlproj.records import Address, address
+from crawlproj.frontier.records import Address, address
 from crawlproj.urls import DROPPED_PARAMS
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from scrapy import Request, Spider
 
-    from crawlproj.worker import Worker
+    from crawlproj.worker.exchange import Worker
 
 
 class SeenFilter(RFPDupeFilter):  # type: ignore[misc]

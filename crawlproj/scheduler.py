@@ -1,7 +1,7 @@
 """Scrapy's three verbs → the frontier. No Redis command stands here.
 
 `enqueue_request` collects, `next_request` takes what has been leased ahead, and a request that
-has ended is settled; the exchange with Redis happens in the background, in worker.py.
+has ended is settled; the exchange with Redis happens in the background, in worker/exchange.py.
 """
 
 from __future__ import annotations
@@ -18,35 +18,36 @@ from scrapy.exceptions import CloseSpider
 from scrapy.utils.defer import deferred_from_coro
 from scrapy_redis import scheduler as scrapy_redis_scheduler
 
-from crawlproj import connection, joining, naming
-from crawlproj.admission import Admission
 from crawlproj.config import Config, asked_for
-from crawlproj.discovery import Discovery
+from crawlproj.discover.discovery import Discovery
+from crawlproj.discover.links import MAX_SHOWN
+from crawlproj.discover.patterns import Evidence
+from crawlproj.discover.quarantine import Quarantine
+from crawlproj.discover.ranking import Novelty, level, strategy
+from crawlproj.discover.rules import Rules
+from crawlproj.discover.seeds import Intake, parse_seed
+from crawlproj.discover.sitemap_reading import SitemapReader
 from crawlproj.dupefilter import SeenFilter
-from crawlproj.ending import Ending
-from crawlproj.engine import EngineWatch
+from crawlproj.engine.watch import EngineWatch
 from crawlproj.errors import CrawlError
 from crawlproj.frontier.frontier import ADDRESS, HOST, Frontier
 from crawlproj.frontier.messages import Kind, Lease, Push, Settlement, State
 from crawlproj.frontier.pacing import Overrides
+from crawlproj.frontier.records import RecordError, encode_request, glance
 from crawlproj.frontier.replication import Replication
-from crawlproj.frontier.scoring import Novelty, level, strategy
-from crawlproj.grouping import AddressGroups
-from crawlproj.holding import Holds
-from crawlproj.intake import Intake, parse_seed
-from crawlproj.links import MAX_SHOWN
-from crawlproj.notes import Notes
-from crawlproj.outcomes import Held, Patience
-from crawlproj.patterns import Evidence
-from crawlproj.permission import Permission
-from crawlproj.quarantine import Quarantine
-from crawlproj.records import RecordError, encode_request, glance
-from crawlproj.reports import Reports
-from crawlproj.rules import Rules
-from crawlproj.sitemap_reading import SitemapReader
+from crawlproj.output.reports import Reports
+from crawlproj.plural import counted
+from crawlproj.politeness.groups import AddressGroups
+from crawlproj.politeness.holds import Holds
+from crawlproj.politeness.permission import Permission
+from crawlproj.server import connection
 from crawlproj.urls import UrlError, normalise, param_pattern
-from crawlproj.wording import counted
-from crawlproj.worker import Hooks, Worker
+from crawlproj.worker import identity, join
+from crawlproj.worker.admission import Admission
+from crawlproj.worker.exchange import Hooks, Worker
+from crawlproj.worker.finish import Ending
+from crawlproj.worker.outcome import Held, Patience
+from crawlproj.worker.tracking import Notes
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider
@@ -120,7 +121,7 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
         self.spider = spider
         try:
             client = await connection.connect(self._resolved.url, self._resolved.params)
-            name = naming.marked(self.config.worker_id or naming.new_name())
+            name = identity.marked(self.config.worker_id or identity.new_name())
             one_in = self.config.seen_audit_one_in
             config = self.config
             replication = Replication(client, config.wait_replicas, config.wait_timeout_s)
@@ -129,8 +130,8 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
                 client, spider.name, name, one_in, replication=replication, overrides=overrides
             )
             asked = asked_for(self._crawler.settings)
-            self.config = await joining.join(self.frontier, self.config, asked)
-            await naming.make_way(self.frontier)
+            self.config = await join.join(self.frontier, self.config, asked)
+            await identity.make_way(self.frontier)
         except CrawlError as error:
             logger.error("%s", error)
             # Not raised from here: the engine cannot close cleanly what it has not opened yet.
@@ -153,7 +154,7 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
         self._patience = Patience(
             limits.delay_ms, int(config.retry_delay_s * 1000), limits.max_attempts
         )
-        name = naming.plain(self.frontier.worker)
+        name = identity.plain(self.frontier.worker)
         self._reports = Reports(self._crawler, self._watch, name, config.reports)
         self.holds = Holds(by_group=limits.group != HOST)
         self.worker = Worker(
@@ -188,11 +189,11 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
         self._groups = AddressGroups(self.worker.end) if limits.group == ADDRESS else None
         self.df = SeenFilter.from_spider(spider)
         self.df.attach(self.worker, drop)
-        seeds = joining.seed_list(self.frontier.client, self._crawler.settings, spider)
+        seeds = join.seed_list(self.frontier.client, self._crawler.settings, spider)
         self._ending = Ending(
             self.frontier,
             seeds,
-            stay=config.stay or joining.waits_for_ever(spider),
+            stay=config.stay or join.waits_for_ever(spider),
             idle_s=max(self.idle_before_close, getattr(spider, "max_idle_time", 0)),
         )
         self._take_in = Intake(

@@ -5,7 +5,7 @@ the README; a misspelt one stops the start. Everything else is Scrapy's or scrap
 """
 
 import pipelines
-from crawlproj.extensions.feeds import default_feeds
+from crawlproj.output.feeds import default_feeds
 
 BOT_NAME = "crawlproj"
 USER_AGENT = "crawlproj/0.1 (+https://example.com/bot)"
@@ -27,26 +27,26 @@ DOWNLOAD_DELAY = 0
 CONCURRENT_REQUESTS = 32
 CONCURRENT_REQUESTS_PER_DOMAIN = 1000
 
-# Scrapy's own parts, doing the same for less (crawlproj/lean)
-STATS_CLASS = "crawlproj.lean.stats.Stats"
-DOWNLOADER = "crawlproj.lean.downloader.Downloader"
-ITEM_PROCESSOR = "crawlproj.lean.items.ItemPipelines"
+# Scrapy's own parts, doing the same for less (crawlproj/engine)
+STATS_CLASS = "crawlproj.engine.stats.Stats"
+DOWNLOADER = "crawlproj.engine.downloader.Downloader"
+ITEM_PROCESSOR = "crawlproj.engine.item_pipelines.ItemPipelines"
 
 DOWNLOADER_MIDDLEWARES = {
     # The frontier and the download handler do what these do.
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
     "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": None,
-    "crawlproj.middlewares.content.ContentMiddleware": 390,
-    "crawlproj.middlewares.priority.PriorityMiddleware": 400,
+    "crawlproj.fetch.content.ContentMiddleware": 390,
+    "crawlproj.discover.priority_middleware.PriorityMiddleware": 400,
     # Nearer to the server than retries and redirects, which hide what they send on.
-    "crawlproj.middlewares.politeness.PolitenessMiddleware": 845,
+    "crawlproj.politeness.middleware.PolitenessMiddleware": 845,
     "scrapy.downloadermiddlewares.stats.DownloaderStats": None,
-    "crawlproj.lean.counts.DownloaderStats": 850,
+    "crawlproj.engine.counts.DownloaderStats": 850,
 }
 
 DOWNLOAD_HANDLERS = {
-    "http": "crawlproj.download.SafeDownloadHandler",
-    "https": "crawlproj.download.SafeDownloadHandler",
+    "http": "crawlproj.fetch.handler.SafeDownloadHandler",
+    "https": "crawlproj.fetch.handler.SafeDownloadHandler",
     "data": None,
     "file": None,
     "ftp": None,
@@ -71,17 +71,17 @@ CRAWL_REPORTS = True
 FEEDS = default_feeds()
 FEED_EXPORT_ENCODING = "utf-8"
 FEED_EXPORTERS = {
-    "csv": "crawlproj.extensions.rows.CsvRowExporter",
-    **dict.fromkeys(("jsonlines", "jsonl", "jl"), "crawlproj.extensions.rows.JsonRowExporter"),
+    "csv": "crawlproj.output.rows.CsvRowExporter",
+    **dict.fromkeys(("jsonlines", "jsonl", "jl"), "crawlproj.output.rows.JsonRowExporter"),
 }
 EXTENSIONS = {
-    "crawlproj.extensions.garbage.RareCollections": 0,
+    "crawlproj.engine.garbage.RareCollections": 0,
     "scrapy.extensions.feedexport.FeedExporter": None,
-    "crawlproj.extensions.feeds.FlushingFeedExporter": 0,
-    "crawlproj.extensions.progress.Progress": 100,
+    "crawlproj.output.feeds.FlushingFeedExporter": 0,
+    "crawlproj.operate.progress.Progress": 100,
     "scrapy.extensions.logstats.LogStats": None,
     "scrapy.extensions.memusage.MemoryUsage": None,
-    "crawlproj.extensions.memory.MemoryLimit": 0,
+    "crawlproj.worker.memory_limit.MemoryLimit": 0,
 }
 LOG_LEVEL = "INFO"
-LOG_FORMATTER = "crawlproj.extensions.quiet.QuietLogFormatter"
+LOG_FORMATTER = "crawlproj.engine.quiet_log.QuietLogFormatter"

@@ -12,15 +12,16 @@ from scrapy import Request
 from scrapy.http import Response, TextResponse
 from w3lib.encoding import http_content_type_encoding
 
-from crawlproj import connection, links
 from crawlproj.config import Config, arguments, refuse_unknown_arguments
-from crawlproj.discovery import Discovery
-from crawlproj.intake import parse_seed, read_seeds
+from crawlproj.discover import links
+from crawlproj.discover.discovery import Discovery
+from crawlproj.discover.seeds import parse_seed, read_seeds
+from crawlproj.fetch.content import body_size
 from crawlproj.items import PageItem, utc_timestamp
-from crawlproj.middlewares.content import body_size
-from crawlproj.naming import name_worker
-from crawlproj.robots import directives
+from crawlproj.politeness.robots import directives
+from crawlproj.server import connection
 from crawlproj.urls import Url, UrlError, location
+from crawlproj.worker.identity import name_worker
 
 if TYPE_CHECKING:
     from typing import Self

@@ -17,7 +17,7 @@ from typing import Any
 import aiohttp
 import yarl
 
-from crawlproj import links
+from crawlproj.discover import links
 from crawlproj.urls import Url, UrlError, normalise
 
 

@@ -6,12 +6,12 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from crawlproj.auditing import FORMATS, Evidence, HostAudit, Limits, audit, read_evidence
-from crawlproj.commanding import ProjectCommand, offer_json, show
 from crawlproj.config import Config
 from crawlproj.demo.log import Logged
 from crawlproj.errors import ConfigError
-from crawlproj.wording import counted
+from crawlproj.operate.audit import FORMATS, Evidence, HostAudit, Limits, audit, read_evidence
+from crawlproj.operate.command import ProjectCommand, offer_json, show
+from crawlproj.plural import counted
 
 SHOWN = 20
 """Hosts in the table: the worst come first, and --json has all."""

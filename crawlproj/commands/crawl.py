@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 from scrapy.commands import crawl
 from scrapy.exceptions import UsageError
 
-from crawlproj.commanding import check_profile, check_start, speak_in_one_line
 from crawlproj.errors import ConfigError, CrawlError
-from crawlproj.extensions import memory
+from crawlproj.operate.command import check_profile, check_start, speak_in_one_line
+from crawlproj.worker import memory_limit
 
 if TYPE_CHECKING:
     from scrapy import Spider
     from scrapy.crawler import Crawler
 
-EXIT_CODES = {memory.REASON: memory.REPLACE_ME, "failed": 1, "could not start": 1}
+EXIT_CODES = {memory_limit.REASON: memory_limit.REPLACE_ME, "failed": 1, "could not start": 1}
 """By the reason for which the spider closed; others are 0."""
 
 CHATTER = (

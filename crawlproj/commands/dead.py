@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
-from crawlproj import letters
-from crawlproj.commanding import FrontierCommand, show
 from crawlproj.errors import ConfigError
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.messages import Letter
-from crawlproj.wording import plural
+from crawlproj.operate import dead_letters
+from crawlproj.operate.command import FrontierCommand, show
+from crawlproj.plural import plural
 
 SHOWN = 20
 
@@ -50,21 +50,25 @@ class Command(FrontierCommand):
     async def work(self, frontier: Frontier, rest: list[str], opts: argparse.Namespace) -> int:
         found: list[Letter] = []
         if await frontier.attach():
-            wanted = letters.Wanted(opts.reason, opts.host)
-            found = [letter async for letter in letters.find(frontier, wanted)]
+            wanted = dead_letters.Wanted(opts.reason, opts.host)
+            found = [letter async for letter in dead_letters.find(frontier, wanted)]
         if opts.retry:
-            count = await letters.retry(frontier, found)
+            count = await dead_letters.retry(frontier, found)
             show(opts, {"retried": count}, f"{count:,} queued again{await _next(frontier, count)}")
         elif opts.forget:
-            count = await letters.forget(frontier, found)
+            count = await dead_letters.forget(frontier, found)
             show(opts, {"forgotten": count}, f"{count:,} forgotten")
         elif opts.export:
             _export(found, Path(opts.export))
             exported = {"exported": len(found), "file": opts.export}
             show(opts, exported, f"{len(found):,} written to {opts.export}")
         else:
-            rows = [letters.row(letter) for letter in found]
-            everything = {"dead": len(found), "reasons": letters.by_reason(found), "letters": rows}
+            rows = [dead_letters.row(letter) for letter in found]
+            everything = {
+                "dead": len(found),
+                "reasons": dead_letters.by_reason(found),
+                "letters": rows,
+            }
             show(opts, everything, _as_text(frontier.crawl, found))
         return 0 if found else 1
 
@@ -85,21 +89,23 @@ def _export(found: Sequence[Letter], path: Path) -> None:
 
 def _write(found: Sequence[Letter], file: IO[str], *, as_json: bool) -> None:
     if as_json:
-        file.writelines(json.dumps(letters.row(letter)) + "\n" for letter in found)
+        file.writelines(json.dumps(dead_letters.row(letter)) + "\n" for letter in found)
         return
-    writer = csv.DictWriter(file, letters.COLUMNS)
+    writer = csv.DictWriter(file, dead_letters.COLUMNS)
     writer.writeheader()
-    writer.writerows(letters.row(letter) for letter in found)
+    writer.writerows(dead_letters.row(letter) for letter in found)
 
 
 def _as_text(crawl: str, found: Sequence[Letter]) -> str:
     if not found:
         return f"{crawl}: no such dead letters"
     lines = [f"{crawl}: {len(found):,} dead", ""]
-    lines += [f"  {reason:<24}{count:>10,}" for reason, count in letters.by_reason(found).items()]
+    lines += [
+        f"  {reason:<24}{count:>10,}" for reason, count in dead_letters.by_reason(found).items()
+    ]
     lines.append("")
     for letter in found[:SHOWN]:
-        row = letters.row(letter)
+        row = dead_letters.row(letter)
         tries = f"{row['attempts']:>3} {plural(row['attempts'], 'try'):<5}"
         lines.append(f"  {row['reason']:<24}{tries}  {row['url']}")
     if len(found) > SHOWN:

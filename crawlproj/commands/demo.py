@@ -10,12 +10,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from crawlproj import connection, purging
-from crawlproj.commanding import ProjectCommand
 from crawlproj.config import Config
 from crawlproj.demo import DemoError, DemoServer, WebSpec
 from crawlproj.errors import ConfigError
 from crawlproj.frontier.frontier import Frontier
+from crawlproj.operate import purge
+from crawlproj.operate.command import ProjectCommand
+from crawlproj.server import connection
 
 CRAWL = "site"
 RUN = "demo-"
@@ -73,7 +74,7 @@ class Command(ProjectCommand):
                     f"on with it, scrapy purge {CRAWL} --yes forgets it, and then there is room "
                     "for the demo"
                 )
-            await purging.purge(frontier)
+            await purge.purge(frontier)
         finally:
             await client.aclose()
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 
-from crawlproj import checkup
-from crawlproj.commanding import ProjectCommand, offer_json, show
+from crawlproj.operate import doctor
+from crawlproj.operate.command import ProjectCommand, offer_json, show
 
 
 class Command(ProjectCommand):
@@ -24,12 +24,12 @@ class Command(ProjectCommand):
     def act(self, args: list[str], opts: argparse.Namespace) -> int:
         assert self.settings is not None
         findings = [
-            *checkup.check_settings(self.settings),
-            *checkup.check_downloads(self.settings),
-            *asyncio.run(checkup.check_redis(self.settings)),
-            *checkup.check_files(self.settings),
-            *checkup.check_dns(opts.dns),
-            *checkup.check_output(self.settings),
+            *doctor.check_settings(self.settings),
+            *doctor.check_downloads(self.settings),
+            *asyncio.run(doctor.check_redis(self.settings)),
+            *doctor.check_files(self.settings),
+            *doctor.check_dns(opts.dns),
+            *doctor.check_output(self.settings),
         ]
         told = [finding._asdict() for finding in findings]
         lines = [f"{level:<5} {about:<12} {text}" for level, about, text in findings]

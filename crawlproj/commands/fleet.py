@@ -1,6 +1,6 @@
 """`scrapy fleet site -n 4`: several workers on this machine, started and ended together.
 
-A worker that ends early, at its memory limit or by a signal, gets a successor (crew.py).
+A worker that ends early, at its memory limit or by a signal, gets a successor (operate/fleet.py).
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ from redis.exceptions import RedisError
 from scrapy.spiderloader import get_spider_loader
 from scrapy.utils.conf import arglist_to_dict
 
-from crawlproj import connection, status
-from crawlproj.commanding import ProjectCommand, check_start
 from crawlproj.config import Config
-from crawlproj.crew import Place
 from crawlproj.errors import ConfigError, CrawlError
 from crawlproj.frontier.frontier import Frontier
+from crawlproj.operate import status
+from crawlproj.operate.command import ProjectCommand, check_start
+from crawlproj.operate.fleet import Place
+from crawlproj.server import connection
 
 LOOK_EVERY_S = 0.2
 TELL_EVERY_S = 1.0

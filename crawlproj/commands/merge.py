@@ -6,9 +6,9 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from crawlproj.commanding import ProjectCommand, offer_json, show
 from crawlproj.config import Config
-from crawlproj.merging import merge
+from crawlproj.operate.command import ProjectCommand, offer_json, show
+from crawlproj.output.merge import merge
 
 
 class Command(ProjectCommand):

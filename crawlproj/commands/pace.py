@@ -6,10 +6,10 @@ import argparse
 import json
 from typing import Any
 
-from crawlproj.commanding import FrontierCommand, show
 from crawlproj.errors import ConfigError
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.pacing import Overrides, normal_host
+from crawlproj.operate.command import FrontierCommand, show
 
 _TRUTH = {"yes": True, "no": False}
 

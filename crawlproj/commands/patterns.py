@@ -6,10 +6,10 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from crawlproj import releasing
-from crawlproj.commanding import FrontierCommand, show
-from crawlproj.frontier.aside import Pattern
 from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.pattern_store import Pattern
+from crawlproj.operate import pattern_release
+from crawlproj.operate.command import FrontierCommand, show
 
 EVERY = "all"
 
@@ -32,20 +32,22 @@ class Command(FrontierCommand):
         parser.add_argument("--release", metavar="PATTERN", help="queue its URLs; or: all")
 
     async def work(self, frontier: Frontier, rest: list[str], opts: argparse.Namespace) -> int:
-        known = await releasing.find(frontier, released=True) if await frontier.attach() else []
+        known = (
+            await pattern_release.find(frontier, released=True) if await frontier.attach() else []
+        )
         held = [one for one in known if not one.released_ms]
         if opts.release:
             return await self._release(frontier, held, opts)
-        rows = await releasing.rows(frontier, known)
+        rows = await pattern_release.rows(frontier, known)
         show(opts, rows, _as_text(frontier.crawl, rows))
         return 0 if held else 1
 
     async def _release(
         self, frontier: Frontier, held: Sequence[Pattern], opts: argparse.Namespace
     ) -> int:
-        wanted = [one for one in held if opts.release in (EVERY, releasing.name(one))]
-        queued = await releasing.release(frontier, wanted)
-        found = {"released": [releasing.name(one) for one in wanted], "queued": queued}
+        wanted = [one for one in held if opts.release in (EVERY, pattern_release.name(one))]
+        queued = await pattern_release.release(frontier, wanted)
+        found = {"released": [pattern_release.name(one) for one in wanted], "queued": queued}
         text = f"{len(wanted)} released, {queued:,} URLs queued"
         if queued and (await frontier.attach())["state"] == "stopped":
             text += f"; go on with scrapy crawl {frontier.crawl}"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from crawlproj.commanding import FrontierCommand, show
 from crawlproj.frontier.frontier import Frontier
+from crawlproj.operate.command import FrontierCommand, show
 
 
 class Command(FrontierCommand):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import math
 
-from crawlproj.commanding import ProjectCommand, offer_json, show
-from crawlproj.planning import Measured, Wanted, as_json, as_text, plan
+from crawlproj.operate.capacity import Measured, Wanted, as_json, as_text, plan
+from crawlproj.operate.command import ProjectCommand, offer_json, show
 
 
 class Command(ProjectCommand):

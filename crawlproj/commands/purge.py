@@ -6,11 +6,12 @@ import argparse
 
 from scrapy.exceptions import UsageError
 
-from crawlproj import joining, purging, status
-from crawlproj.commanding import FrontierCommand, show
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.refusals import CrawlDamaged
-from crawlproj.wording import counted, plural
+from crawlproj.operate import purge, status
+from crawlproj.operate.command import FrontierCommand, show
+from crawlproj.plural import counted, plural
+from crawlproj.worker import join
 
 
 class Command(FrontierCommand):
@@ -37,17 +38,17 @@ class Command(FrontierCommand):
             text = f"{at_it}; scrapy stop {frontier.crawl} first"
             show(opts, {"purged": False}, f"{frontier.crawl}: {text}")
             return 1
-        await purging.purge(frontier, self._seeds_key(frontier))
+        await purge.purge(frontier, self._seeds_key(frontier))
         show(opts, {"purged": True}, f"{frontier.crawl}: forgotten ({known})")
         return 0
 
     def _seeds_key(self, frontier: Frontier) -> str:
         assert self.settings is not None
-        return joining.seed_list_of(frontier.client, self.settings, frontier.crawl).key
+        return join.seed_list_of(frontier.client, self.settings, frontier.crawl).key
 
     async def _purge_unread(self, frontier: Frontier, opts: argparse.Namespace) -> int:
         """Nobody can work on a crawl that cannot be read, so nobody has to be asked."""
         await frontier.attach_anyhow()
-        await purging.purge(frontier, self._seeds_key(frontier))
+        await purge.purge(frontier, self._seeds_key(frontier))
         show(opts, {"purged": True}, f"{frontier.crawl}: forgotten, though it could not be read")
         return 0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from crawlproj import status
-from crawlproj.commanding import FrontierCommand, show
 from crawlproj.frontier.frontier import Frontier
+from crawlproj.operate import status
+from crawlproj.operate.command import FrontierCommand, show
 
 
 class Command(FrontierCommand):

@@ -11,14 +11,14 @@ from pathlib import Path
 from scrapy import Request
 from scrapy.exceptions import UsageError
 
-from crawlproj import joining
-from crawlproj.commanding import FrontierCommand, show
 from crawlproj.config import Config
+from crawlproj.discover.seeds import parse_seed
 from crawlproj.dupefilter import SeenFilter
 from crawlproj.frontier.frontier import Frontier
-from crawlproj.intake import parse_seed
-from crawlproj.records import Address
+from crawlproj.frontier.records import Address
+from crawlproj.operate.command import FrontierCommand, show
 from crawlproj.urls import normalise
+from crawlproj.worker import join
 
 
 class Command(FrontierCommand):
@@ -34,9 +34,9 @@ class Command(FrontierCommand):
     async def work(self, frontier: Frontier, rest: list[str], opts: argparse.Namespace) -> int:
         assert self.settings is not None
         given = _given(rest, opts.file)
-        seeds = joining.seed_list_of(frontier.client, self.settings, frontier.crawl)
+        seeds = join.seed_list_of(frontier.client, self.settings, frontier.crawl)
         meta = await _running(frontier)
-        drop = joining.dropped_params(meta, Config.from_settings(self.settings))
+        drop = join.dropped_params(meta, Config.from_settings(self.settings))
         usable, refused = _sorted_out(given, drop)
         for seed, reason in refused:
             print(f"refused: {seed}: {reason}", file=sys.stderr)

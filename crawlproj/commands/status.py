@@ -7,12 +7,12 @@ import asyncio
 import sys
 from typing import Any
 
-from crawlproj import status
-from crawlproj.commanding import FrontierCommand, show
 from crawlproj.commands.patterns import as_line
 from crawlproj.frontier.frontier import Frontier
-from crawlproj.pressure import Memory, sentence
-from crawlproj.wording import counted
+from crawlproj.operate import status
+from crawlproj.operate.command import FrontierCommand, show
+from crawlproj.plural import counted
+from crawlproj.server.memory import Memory, sentence
 
 REFRESH_S = 1.0
 SHOWN_PATTERNS = 5

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from crawlproj import tracing
-from crawlproj.commanding import FrontierCommand, show
 from crawlproj.config import Config
 from crawlproj.frontier.frontier import Frontier
+from crawlproj.operate import why
+from crawlproj.operate.command import FrontierCommand, show
 from crawlproj.urls import param_pattern
 
 
@@ -26,7 +26,7 @@ class Command(FrontierCommand):
         config = Config.from_settings(self.settings)
         dropped = param_pattern(config.drop_params)
         folder = Path(config.output) / frontier.crawl
-        found = await tracing.trace(frontier, rest[0], folder, drop=dropped)
+        found = await why.trace(frontier, rest[0], folder, drop=dropped)
         told = {"url": rest[0], "state": found.state, "text": found.text, **found.details}
         show(opts, told, f"{rest[0]}: {found.text}")
-        return 1 if found.state in (tracing.NEVER, "refused") else 0
+        return 1 if found.state in (why.NEVER, "refused") else 0

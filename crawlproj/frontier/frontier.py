@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from zlib import crc32
 
-from crawlproj import keys
-from crawlproj.frontier import holds
+from crawlproj.frontier import holds, keys
 from crawlproj.frontier.bloom import Geometry, expected_error
+from crawlproj.frontier.concurrent import all_of
 from crawlproj.frontier.messages import (
     Batch,
     Lease,
@@ -32,7 +32,6 @@ from crawlproj.frontier.pacing import Overrides
 from crawlproj.frontier.refusals import CrawlDamaged, CrawlWiped
 from crawlproj.frontier.replication import Replication
 from crawlproj.frontier.shard import Shard
-from crawlproj.frontier.together import all_of
 from crawlproj.urls import registrable_domain
 
 UNLIMITED = -1

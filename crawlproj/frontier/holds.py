@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-from crawlproj import keys
+from crawlproj.frontier import keys
 from crawlproj.frontier.hosts import GroupRecord, HostRecord, read_group, read_host
 from crawlproj.frontier.messages import Lease
 from crawlproj.frontier.shard import Shard

@@ -25,8 +25,8 @@ class Kind(IntEnum):
 
 class Push(NamedTuple):
     """A URL on its way in. For `Kind.FILTERED` the entry is the reason, for `Kind.ASIDE` what
-    aside.py makes of it. The frontier adds the group of its host and, where they differ from the
-    crawl's, the connections that may be made."""
+    pattern_store.py makes of it. The frontier adds the group of its host and, where they differ
+    from the crawl's, the connections that may be made."""
 
     kind: Kind
     host: str

@@ -17,7 +17,7 @@ from typing import Any
 
 from redis.exceptions import ResponseError
 
-from crawlproj import keys
+from crawlproj.frontier import keys
 from crawlproj.frontier.bloom import Geometry, Offsets, Replica
 from crawlproj.frontier.messages import (
     Batch,
@@ -31,7 +31,6 @@ from crawlproj.frontier.messages import (
     Settlement,
     State,
 )
-from crawlproj.frontier.news import News
 from crawlproj.frontier.refusals import (
     CrawlDamaged,
     CrawlFinished,
@@ -40,6 +39,7 @@ from crawlproj.frontier.refusals import (
     WorkerDeclaredDead,
 )
 from crawlproj.frontier.scripts import script
+from crawlproj.frontier.seen_updates import News
 from crawlproj.frontier.wire import pack, unpack, unpack_all
 
 PACE = "pace:"
@@ -288,7 +288,7 @@ class Shard:
         return int(await self._call("forget", [pack(tokens)]))
 
     async def release(self, host: str, pattern: str, pushed: int, new: int, most: int) -> list[Any]:
-        """Release a URL pattern; returns what was kept aside of it, as aside.py reads it."""
+        """Release a URL pattern; returns what was kept of it, as pattern_store.py reads it."""
         _, packed = await self._call("release", [host, pattern, pushed, new, most])
         return list(unpack(packed))
 

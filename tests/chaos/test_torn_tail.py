@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from crawlproj.connection import connect
 from crawlproj.frontier.frontier import Frontier, Limits
 from crawlproj.frontier.messages import Settlement
+from crawlproj.server.connection import connect
 from tests.lua.helpers import CRAWL, A, B, State, assert_balanced, link, structures
 from tests.servers.redis import RedisServer
 

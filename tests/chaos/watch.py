@@ -9,9 +9,9 @@ from typing import Any, Self
 
 import redis
 
-from crawlproj import keys
+from crawlproj.frontier import keys
+from crawlproj.frontier.records import glance
 from crawlproj.frontier.wire import unpack_all
-from crawlproj.records import glance
 from tests.chaos.checker import Held, Sample, Violation, judge_sample
 from tests.servers.redis import RedisServer
 

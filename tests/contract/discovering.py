@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from crawlproj.discovery import Discovery
+from crawlproj.discover.discovery import Discovery
+from crawlproj.discover.patterns import OFF, Evidence
+from crawlproj.discover.quarantine import Quarantine
+from crawlproj.discover.ranking import strategy
+from crawlproj.discover.rules import Rules
 from crawlproj.frontier.bloom import Geometry
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.messages import Kind, Push
-from crawlproj.frontier.scoring import strategy
 from crawlproj.frontier.shard import Shard
-from crawlproj.patterns import OFF, Evidence
-from crawlproj.quarantine import Quarantine
-from crawlproj.rules import Rules
 from crawlproj.urls import Url
-from crawlproj.worker import Worker
+from crawlproj.worker.exchange import Worker
 from tests.contract.mortal import hooks
 
 

@@ -1,7 +1,7 @@
 """A small real crawl that prints, as JSON, what EngineWatch told of it, in the order it did.
 
 Run by test_engine.py: python -m tests.contract.engine_probe http://127.0.0.1:PORT [quick]
-With `quick`, through the engine as crawlproj/lean has it, else through Scrapy's own.
+With `quick`, through the engine as crawlproj/engine has it, else through Scrapy's own.
 Each request is named in its meta; what middlewares make of it keeps the name.
 """
 
@@ -18,8 +18,8 @@ from scrapy import Request, signals
 from scrapy.crawler import Crawler, CrawlerProcess
 from scrapy.exceptions import DontCloseSpider, IgnoreRequest
 
-from crawlproj.engine import EngineWatch
-from crawlproj.lean.flow import Flow
+from crawlproj.engine.flow import Flow
+from crawlproj.engine.watch import EngineWatch
 
 events: list[str] = []
 
@@ -121,9 +121,9 @@ class ProbeSpider(scrapy.Spider):
 
 VARIES = ("downloader/response_bytes", "log_", "memusage")
 QUICK = {
-    "STATS_CLASS": "crawlproj.lean.stats.Stats",
-    "DOWNLOADER": "crawlproj.lean.downloader.Downloader",
-    "ITEM_PROCESSOR": "crawlproj.lean.items.ItemPipelines",
+    "STATS_CLASS": "crawlproj.engine.stats.Stats",
+    "DOWNLOADER": "crawlproj.engine.downloader.Downloader",
+    "ITEM_PROCESSOR": "crawlproj.engine.item_pipelines.ItemPipelines",
     "CONCURRENT_ITEMS": 1,
 }
 

@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from crawlproj import keys
-from crawlproj.connection import connect
+from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier, Limits
 from crawlproj.frontier.messages import Lease, Opened, Push, Settlement
 from crawlproj.frontier.shard import Shard
+from crawlproj.server.connection import connect
 from tests.lua.helpers import (
     CRAWL,
     State,

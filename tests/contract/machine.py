@@ -24,13 +24,13 @@ from hypothesis.stateful import (
     rule,
 )
 
-from crawlproj import worker
 from crawlproj.errors import CrawlError
-from crawlproj.frontier import aside
+from crawlproj.frontier import pattern_store
 from crawlproj.frontier.bloom import Geometry, Replica
 from crawlproj.frontier.frontier import Limits
 from crawlproj.frontier.messages import Kind, Push, Settlement
 from crawlproj.frontier.shard import Shard
+from crawlproj.worker import exchange
 from tests.contract.model import Model, Refused
 from tests.contract.mortal import Death, Died, hand_in, hooks
 from tests.lua.helpers import MINUTE_MS, HandCrawl, Worker, apart, entry
@@ -85,7 +85,7 @@ class FrontierMachine(RuleBasedStateMachine):
     """Drives both and compares all that there is after each step."""
 
     steps = 0
-    worker_class = worker.Worker
+    worker_class = exchange.Worker
 
     def __init__(self, server: RedisServer, crawl: HandCrawl) -> None:
         super().__init__()
@@ -293,9 +293,9 @@ class FrontierMachine(RuleBasedStateMachine):
     @rule(name=workers, host=hosts, pattern=patterns)
     def release(self, name: str, host: str, pattern: str) -> None:
         worker = self._tick(name)
-        named = aside.Pattern(0, host, pattern, "", 0, 0, 0)
+        named = pattern_store.Pattern(0, host, pattern, "", 0, 0, 0)
         self._both(
-            lambda: worker.run(aside.release(worker.shard, named, name)),
+            lambda: worker.run(pattern_store.release(worker.shard, named, name)),
             lambda: self.model.release(host, pattern),
         )
         self.last_push.pop(name, None)

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 from crawlproj.frontier.frontier import HOST, Limits
 from crawlproj.frontier.messages import Kind, Push, Settlement, State
 from crawlproj.frontier.wire import pack, unpack
-from crawlproj.outcomes import CLOCK_MS
+from crawlproj.worker.outcome import CLOCK_MS
 from tests.lua import helpers
 from tests.lua.helpers import MINUTE_MS, shown
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from crawlproj.frontier.messages import Push, Settlement
 from crawlproj.frontier.scripts import script
-from crawlproj.worker import Hooks, Worker
+from crawlproj.worker.exchange import Hooks, Worker
 
 Death = Literal["push", "settle"] | None
 """The script that the worker does not live to call."""

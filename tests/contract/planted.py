@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from crawlproj.frontier import scripts
-from crawlproj.worker import Worker
+from crawlproj.worker.exchange import Worker
 from tests.contract.machine import TIMEOUT_MINUTES, FrontierMachine
 from tests.lua.helpers import MINUTE_MS
 

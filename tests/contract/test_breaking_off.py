@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.messages import Lease
-from crawlproj.outcomes import BROKEN_OFF_MS, Held, NoLongerOurs, Patience
-from crawlproj.worker import SURE, Worker
+from crawlproj.worker.exchange import SURE, Worker
+from crawlproj.worker.outcome import BROKEN_OFF_MS, Held, NoLongerOurs, Patience
 from tests.contract.mortal import hooks
 
 

@@ -6,10 +6,10 @@ import asyncio
 import threading
 from dataclasses import replace
 
-from crawlproj.connection import connect
 from crawlproj.frontier.frontier import Frontier, Limits
 from crawlproj.frontier.messages import Settlement
-from crawlproj.worker import Worker
+from crawlproj.server.connection import connect
+from crawlproj.worker.exchange import Worker
 from tests.contract.mortal import hooks
 from tests.lua.helpers import CRAWL, A, link
 from tests.servers.redis import PATIENCE, RedisServer

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from crawlproj.connection import connect
 from crawlproj.frontier.frontier import Frontier, Limits
-from crawlproj.records import glance
+from crawlproj.frontier.records import glance
+from crawlproj.server.connection import connect
 from crawlproj.urls import normalise
 from tests.contract.discovering import a_worker, an_offline_worker, discovery_of, pushes_of
 from tests.servers.redis import RedisServer

@@ -1,6 +1,6 @@
-"""What crawlproj/engine.py leans on in Scrapy: fails when a new Scrapy does it differently.
+"""What crawlproj/engine/watch.py leans on in Scrapy: fails when a new Scrapy does it differently.
 
-Everything is looked at twice: with the engine as Scrapy has it, and as crawlproj/lean has it.
+Everything is looked at twice: with the engine as Scrapy has it, and as crawlproj/engine has it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from scrapy import version_info
 
-from crawlproj.engine import KNOWN_SCRAPY
+from crawlproj.engine.watch import KNOWN_SCRAPY
 from tests.servers.origin import RESET, Origin, Reply, Route
 from tests.servers.redis import PATIENCE
 

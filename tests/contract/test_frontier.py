@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from crawlproj import keys
+from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.refusals import CrawlReplaced, CrawlWiped, WorkerDeclaredDead
 from tests.contract.fleet import (

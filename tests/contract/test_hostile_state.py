@@ -15,19 +15,20 @@ from redis import Redis
 from scrapy import Request
 from scrapy.settings import Settings
 
-from crawlproj import keys, status
 from crawlproj.commands.purge import Command
 from crawlproj.config import Config
-from crawlproj.connection import connect
+from crawlproj.discover.seeds import Intake, SeedList, parse_seed
 from crawlproj.errors import ConfigError, CrawlError
+from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier, Limits
 from crawlproj.frontier.messages import Lease, Push
+from crawlproj.frontier.records import RecordError, address, decode
 from crawlproj.frontier.refusals import CrawlDamaged
 from crawlproj.frontier.wire import unpack
-from crawlproj.intake import Intake, SeedList, parse_seed
-from crawlproj.joining import join
-from crawlproj.permission import Permission
-from crawlproj.records import RecordError, address, decode
+from crawlproj.operate import status
+from crawlproj.politeness.permission import Permission
+from crawlproj.server.connection import connect
+from crawlproj.worker.join import join
 from spiders.site import SiteSpider
 from tests.lua.helpers import CRAWL, A, link, seed
 from tests.servers.redis import RedisServer

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from crawlproj.config import Config
-from crawlproj.connection import connect
 from crawlproj.frontier.frontier import Frontier
-from crawlproj.joining import join
+from crawlproj.server.connection import connect
+from crawlproj.worker.join import join
 from tests.lua.helpers import seed
 from tests.servers.redis import RedisServer
 

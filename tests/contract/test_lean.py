@@ -1,4 +1,4 @@
-"""Every part of crawlproj/lean held against the one of Scrapy that it stands for."""
+"""Every part of crawlproj/engine held against the one of Scrapy that it stands for."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.test import get_crawler
 from twisted.internet.defer import Deferred, succeed
 
-from crawlproj.lean.counts import DownloaderStats
-from crawlproj.lean.downloader import Downloader, Middlewares
-from crawlproj.lean.items import ItemPipelines
-from crawlproj.lean.signals import Signals
-from crawlproj.lean.stats import Stats
+from crawlproj.engine.counts import DownloaderStats
+from crawlproj.engine.downloader import Downloader, Middlewares
+from crawlproj.engine.item_pipelines import ItemPipelines
+from crawlproj.engine.signals import Signals
+from crawlproj.engine.stats import Stats
 
 SETTINGS = {"TELNETCONSOLE_ENABLED": False}
 

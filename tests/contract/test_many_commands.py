@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from crawlproj import connection
+from crawlproj.server import connection
 from tests.servers.redis import RedisServer
 
 

@@ -10,12 +10,13 @@ import pytest
 from scrapy import Request
 from scrapy.http import Response
 
-from crawlproj import keys, permission, robots
-from crawlproj.connection import connect
+from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier, Limits
 from crawlproj.frontier.messages import Lease, Push
-from crawlproj.outcomes import Held
-from crawlproj.permission import FIRST, Permission
+from crawlproj.politeness import permission, robots
+from crawlproj.politeness.permission import FIRST, Permission
+from crawlproj.server.connection import connect
+from crawlproj.worker.outcome import Held
 from tests.servers.redis import RedisServer
 
 A, B = "http://a", "http://b"

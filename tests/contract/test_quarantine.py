@@ -9,14 +9,16 @@ from contextlib import asynccontextmanager
 import pytest
 from redis import Redis
 
-from crawlproj import keys, quarantine, releasing, status
-from crawlproj.connection import connect
-from crawlproj.frontier.aside import put_aside
+from crawlproj.discover import quarantine
+from crawlproj.discover.patterns import ALIKE, Evidence
+from crawlproj.discover.quarantine import Aside, Quarantine
+from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier, Limits
 from crawlproj.frontier.messages import Kind, Push
+from crawlproj.frontier.pattern_store import put_aside
 from crawlproj.frontier.wire import pack
-from crawlproj.patterns import ALIKE, Evidence
-from crawlproj.quarantine import Aside, Quarantine
+from crawlproj.operate import pattern_release, status
+from crawlproj.server.connection import connect
 from crawlproj.urls import Url
 from tests.servers.redis import RedisServer
 
@@ -69,9 +71,9 @@ def test_what_one_worker_has_set_aside_the_others_leave_alone_until_it_is_releas
             assert {other.holds(page(host, 4)) for host in HOSTS} == {Aside(FORM, "repeated")}
             assert other.holds(Url(HOSTS[0], "/q/4")) is None
 
-            held = await releasing.find(mine)
-            assert [releasing.name(one) for one in held] == [host + FORM for host in HOSTS]
-            assert await releasing.release(mine, held[:5]) == 5
+            held = await pattern_release.find(mine)
+            assert [pattern_release.name(one) for one in held] == [host + FORM for host in HOSTS]
+            assert await pattern_release.release(mine, held[:5]) == 5
             for worker in (one, other):
                 await worker.refresh()
                 assert [bool(worker.holds(page(host, 4))) for host in HOSTS] == [False] * 5 + [True]

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from crawlproj import keys
-from crawlproj.connection import connect
+from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier, Limits
 from crawlproj.frontier.messages import Push, Settlement
 from crawlproj.frontier.replication import ReplicasBehind, Replication
-from crawlproj.worker import Hooks, Worker
+from crawlproj.server.connection import connect
+from crawlproj.worker.exchange import Hooks, Worker
 from tests.contract.fleet import done
 from tests.lua.helpers import CRAWL, A, B, link, paths
 from tests.servers.cluster import cut_off, depose
@@ -225,7 +225,11 @@ def test_a_worker_forgets_what_the_former_master_had_seen_though_it_was_never_aw
 
     with caplog.at_level(logging.INFO):
         run(test())
-    said = [record.getMessage() for record in caplog.records if record.name == "crawlproj.worker"]
+    said = [
+        record.getMessage()
+        for record in caplog.records
+        if record.name == "crawlproj.worker.exchange"
+    ]
     assert said[0] == "Another server keeps the frontier now: learning anew what it has"
 
 

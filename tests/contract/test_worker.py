@@ -11,12 +11,12 @@ from contextlib import asynccontextmanager
 import pytest
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from crawlproj.connection import connect
-from crawlproj.delivery import ROWS
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.messages import Settlement
 from crawlproj.frontier.scripts import script
-from crawlproj.worker import Worker
+from crawlproj.server.connection import connect
+from crawlproj.worker.delivery import ROWS
+from crawlproj.worker.exchange import Worker
 from tests.contract.fleet import HOSTS, Fleet, done, web
 from tests.contract.mortal import hooks
 from tests.lua.helpers import CRAWL, link, seed

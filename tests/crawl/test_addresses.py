@@ -11,10 +11,10 @@ import aiohttp
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from crawlproj.addresses import AddressPolicy
-from crawlproj.connecting import AddressRefused, SafeConnector
 from crawlproj.demo.log import fetch_counts
-from crawlproj.download import open_session
+from crawlproj.fetch.addresses import AddressPolicy
+from crawlproj.fetch.connections import AddressRefused, SafeConnector
+from crawlproj.fetch.handler import open_session
 from tests.servers.fleet import Fleet, fleet
 from tests.servers.origin import Origin, Reply
 from tests.servers.redis import RedisServer

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pytest
 
-from crawlproj.links import MAX_LINKS
+from crawlproj.discover.links import MAX_LINKS
 from tests.servers.fleet import Fleet, fleet
 from tests.servers.origin import Origin, Raw, Reply, Request, Route
 from tests.servers.redis import RedisServer

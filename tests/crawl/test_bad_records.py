@@ -18,9 +18,10 @@ import msgpack
 import pytest
 from redis import Redis
 
-from crawlproj import connection, keys
+from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier
-from crawlproj.records import FORMAT
+from crawlproj.frontier.records import FORMAT
+from crawlproj.server import connection
 from tests.servers.fleet import Fleet, fleet
 from tests.servers.origin import Origin, Reply, Request
 from tests.servers.redis import RedisServer, wait_for

@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from crawlproj import connection, tracing
 from crawlproj.demo.log import Logged
 from crawlproj.frontier.frontier import Frontier
+from crawlproj.operate import why
+from crawlproj.server import connection
 from tests.servers.fleet import Fleet, fleet
 from tests.servers.origin import Origin, Reply, Request
 from tests.servers.redis import RedisServer
@@ -178,7 +179,7 @@ class Crawled(NamedTuple):
     log: str
     requests: list[Logged]
     sizes: dict[str, int]
-    traces: dict[str | bytes, tracing.Trace]
+    traces: dict[str | bytes, why.Trace]
     """What `scrapy why` says of each link."""
 
     def asked(self, within: str = "http") -> list[str]:
@@ -208,13 +209,13 @@ def crawled(
         yield Crawled(ships, worker.log, origin.requests(), sizes, traces)
 
 
-async def trace_all(ships: Fleet) -> dict[str | bytes, tracing.Trace]:
+async def trace_all(ships: Fleet) -> dict[str | bytes, why.Trace]:
     client = await connection.connect(ships.redis_url)
     frontier = Frontier(client, "site", "test")
     hrefs = [href for case in CASES.values() for href in case.hrefs]
     folder = ships.output / "site"
     try:
-        return {href: await tracing.trace(frontier, absolute(href), folder) for href in hrefs}
+        return {href: await why.trace(frontier, absolute(href), folder) for href in hrefs}
     finally:
         await client.aclose()
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from crawlproj import keys
 from crawlproj.demo import DemoServer, WebSpec
+from crawlproj.frontier import keys
 from tests.servers.fleet import PROJECT, Fleet, fleet
 from tests.servers.redis import PATIENCE, RedisServer, wait_for
 

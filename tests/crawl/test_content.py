@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from crawlproj.middlewares.content import ContentMiddleware
+from crawlproj.fetch.content import ContentMiddleware
 from tests.servers.fleet import Fleet, fleet
 from tests.servers.origin import Origin, Raw, Reply, Request
 from tests.servers.redis import RedisServer

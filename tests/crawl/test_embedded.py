@@ -14,16 +14,16 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from crawlproj import embedded
-from crawlproj.embedded import EmbeddedRedis, State, any_port, find_server
 from crawlproj.errors import EmbeddedRedisError
+from crawlproj.server import embedded
+from crawlproj.server.embedded import EmbeddedRedis, State, any_port, find_server
 from tests.servers.redis import RedisServer, server_binary, wait_for
 
 # A worker that says where its Redis is, and stays until its standard input ends.
 WORKER = """
 import sys
 from pathlib import Path
-from crawlproj.embedded import EmbeddedRedis, any_port
+from crawlproj.server.embedded import EmbeddedRedis, any_port
 redis = EmbeddedRedis.acquire(Path(sys.argv[1]), port=any_port())
 print(redis.port, redis.pid, redis.started, flush=True)
 sys.stdin.read()

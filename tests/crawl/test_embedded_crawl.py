@@ -13,7 +13,7 @@ import pytest
 
 from crawlproj.demo import DemoServer, WebSpec
 from crawlproj.demo.log import fetch_counts
-from crawlproj.embedded import DEFAULT_PORT, LOOPBACK, State
+from crawlproj.server.embedded import DEFAULT_PORT, LOOPBACK, State
 from tests.servers.fleet import PROJECT, Fleet, fleet
 from tests.servers.redis import wait_for
 

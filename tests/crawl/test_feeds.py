@@ -15,20 +15,20 @@ from typing import Any
 
 import pytest
 
-from crawlproj import merging
 from crawlproj.items import FAILURE_COLUMNS, PAGE_COLUMNS, STATS_COLUMNS
+from crawlproj.output import merge
 
 ROOT = Path(__file__).parents[2]
 
 SETTINGS = """
-from crawlproj.extensions.feeds import default_feeds
+from crawlproj.output.feeds import default_feeds
 from pipelines import ITEM_PIPELINES
 
 SPIDER_MODULES = ["project"]
 FEEDS = default_feeds()
 EXTENSIONS = {
     "scrapy.extensions.feedexport.FeedExporter": None,
-    "crawlproj.extensions.feeds.FlushingFeedExporter": 0,
+    "crawlproj.output.feeds.FlushingFeedExporter": 0,
 }
 CRAWL_WORKER_ID = "host/1:a"
 TELNETCONSOLE_ENABLED = False
@@ -40,7 +40,7 @@ import asyncio, errno, os, resource
 from pathlib import Path
 import scrapy
 from crawlproj import rowfile
-from crawlproj.extensions.feeds import FlushingFeedExporter
+from crawlproj.output.feeds import FlushingFeedExporter
 from crawlproj.items import FailureItem, PageItem, StatsItem, utc_timestamp
 
 HOSTILE = ["=1+1", 'a "quote", a comma', "line\\u2028separator", "half \\ud83d", "two\\nlines"]
@@ -352,7 +352,7 @@ def test_a_flush_syncs_all_that_was_written(project: Path, more: tuple[str, ...]
 
 def test_rows_that_a_failing_disk_may_have_lost_are_written_again(project: Path) -> None:
     assert crawl(project, "failing_sync").split() == ["OSError", "flushed"]
-    report = merging.merge(output(project), output(project)).kinds[0]
+    report = merge.merge(output(project), output(project)).kinds[0]
     assert (report.rows, report.duplicates, report.torn, report.malformed) == (1, 1, 0, 0)
 
 
@@ -367,7 +367,7 @@ def test_files_rotate_by_size_and_a_later_run_begins_a_new_one(project: Path) ->
     crawl(project, "many", "-a", "pages=1")
     second_run = [name for name in files(project) if name.endswith(".csv")]
     assert second_run == [*first_run, f"pages-host_1_a-{len(first_run) + 1:04}.csv"]
-    report = merging.merge(output(project), output(project)).kinds[0]
+    report = merge.merge(output(project), output(project)).kinds[0]
     assert (report.rows, report.duplicates, report.torn) == (40, 1, 0)
 
 

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from crawlproj.auditing import RESOLUTION_S, smallest_slot_gap_s
 from crawlproj.demo.log import Logged, most_concurrent
+from crawlproj.operate.audit import RESOLUTION_S, smallest_slot_gap_s
 from crawlproj.urls import registrable_domain
 from tests.servers.fleet import Fleet, fleet
 from tests.servers.origin import Origin, Reply, Request

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from crawlproj import keys
+from crawlproj.frontier import keys
 from tests.crawl.test_commands import assert_one_line, in_output, said
 from tests.servers.fleet import Fleet, fleet
 from tests.servers.origin import HANG, Origin, Reply, Route

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from crawlproj import keys
-from crawlproj.auditing import RESOLUTION_S
 from crawlproj.demo.log import smallest_gap_s
+from crawlproj.frontier import keys
+from crawlproj.operate.audit import RESOLUTION_S
 from tests.servers.fleet import PROJECT, Fleet, Worker, fleet
 from tests.servers.origin import Origin, Reply, Route
 from tests.servers.redis import RedisServer

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from crawlproj.auditing import RESOLUTION_S, smallest_slot_gap_s
 from crawlproj.demo.log import most_concurrent
+from crawlproj.operate.audit import RESOLUTION_S, smallest_slot_gap_s
 from tests.servers.fleet import Fleet, fleet
 from tests.servers.origin import Answer, Origin, Reply, Request
 from tests.servers.redis import RedisServer, wait_for

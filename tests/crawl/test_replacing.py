@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from crawlproj.crew import MOST_REPLACED, Place
 from crawlproj.demo import DemoServer, WebSpec
-from crawlproj.extensions.memory import REPLACE_ME
+from crawlproj.operate.fleet import MOST_REPLACED, Place
+from crawlproj.worker.memory_limit import REPLACE_ME
 from tests.servers.fleet import PROJECT, Fleet, fleet
 from tests.servers.redis import RedisServer, wait_for
 

@@ -19,10 +19,10 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from crawlproj import keys
-from crawlproj.auditing import RESOLUTION_S
 from crawlproj.demo.log import Logged, smallest_gap_s
-from crawlproj.permission import ASKED_S
+from crawlproj.frontier import keys
+from crawlproj.operate.audit import RESOLUTION_S
+from crawlproj.politeness.permission import ASKED_S
 from tests.servers.fleet import Fleet, fleet
 from tests.servers.origin import HANG, RESET, Origin, Raw, Reply, Request, Route
 from tests.servers.redis import RedisServer, wait_for

@@ -12,11 +12,11 @@ import pytest
 from redis import Redis
 from redis.exceptions import ResponseError
 
-from crawlproj.connection import connect
+from crawlproj.discover.seeds import SeedList
 from crawlproj.frontier.frontier import Frontier, Limits
 from crawlproj.frontier.replication import Replication
-from crawlproj.intake import SeedList
-from crawlproj.purging import purge
+from crawlproj.operate.purge import purge
+from crawlproj.server.connection import connect
 from tests.contract.fleet import crawl_all, web
 from tests.servers.fleet import PROJECT, Fleet, fleet
 from tests.servers.origin import Origin, Reply

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from crawlproj import keys
-from crawlproj.connection import connect
 from crawlproj.demo import DemoServer, WebSpec
 from crawlproj.demo.log import fetch_counts
+from crawlproj.discover.seeds import Intake, SeedList, parse_seed
+from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier, Limits
 from crawlproj.frontier.messages import Kind, Push
-from crawlproj.intake import Intake, SeedList, parse_seed
-from crawlproj.records import address, encode_link
+from crawlproj.frontier.records import address, encode_link
+from crawlproj.server.connection import connect
 from tests.servers.fleet import Fleet, fleet
 from tests.servers.origin import Origin, Reply
 from tests.servers.redis import RedisServer, wait_for

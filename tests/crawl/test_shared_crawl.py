@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from crawlproj.config import Config
-from crawlproj.connection import connect
 from crawlproj.demo import DemoServer, WebSpec
 from crawlproj.demo.log import fetch_counts, most_concurrent, smallest_gap_s
 from crawlproj.frontier.frontier import Frontier
-from crawlproj.joining import join
+from crawlproj.server.connection import connect
+from crawlproj.worker.join import join
 from tests.servers.fleet import Fleet, fleet
 from tests.servers.origin import Origin, Reply, Route
 from tests.servers.redis import RedisServer, wait_for
@@ -227,7 +227,7 @@ def test_workers_wait_while_redis_is_away(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "downloader",
-    ["crawlproj.lean.downloader.Downloader", "scrapy.core.downloader.Downloader"],
+    ["crawlproj.engine.downloader.Downloader", "scrapy.core.downloader.Downloader"],
 )
 def test_a_worker_has_no_more_requests_under_way_than_it_may(ships: Fleet, downloader: str) -> None:
     """However many URLs it has in hand."""

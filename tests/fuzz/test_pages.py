@@ -7,7 +7,7 @@ import html
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from crawlproj.links import MAX_TITLE, base_of, extract, query_encoding
+from crawlproj.discover.links import MAX_TITLE, base_of, extract, query_encoding
 from crawlproj.urls import MAX_LENGTH, normalise
 from tests.contract.discovering import collected, followed
 from tests.fuzz.harness import fuzzed, linear_time

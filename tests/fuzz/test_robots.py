@@ -6,7 +6,7 @@ import re
 
 from hypothesis import strategies as st
 
-from crawlproj.robots import MOST_BYTES, Verdict, directives, pack, parse, unpack
+from crawlproj.politeness.robots import MOST_BYTES, Verdict, directives, pack, parse, unpack
 from tests.fuzz.harness import fuzzed, linear_time
 
 AGENT = "crawlproj/0.1 (+https://example.com/bot)"

@@ -15,7 +15,7 @@ from scrapy.settings import Settings
 from scrapy.statscollectors import MemoryStatsCollector
 
 from crawlproj.items import PAGE_COLUMNS, PageItem, utc_timestamp
-from crawlproj.merging import merge
+from crawlproj.output.merge import merge
 from pipelines.formulas import FORMULA_STARTS, FormulasPipeline
 from pipelines.text import TextPipeline
 from pipelines.validate import ValidatePipeline

@@ -15,10 +15,18 @@ from hypothesis import assume
 from hypothesis import strategies as st
 from scrapy import Request, Spider
 
+from crawlproj.discover.seeds import parse_seed
 from crawlproj.errors import CrawlError
 from crawlproj.frontier import pacing
-from crawlproj.intake import parse_seed
-from crawlproj.records import FORMAT, LEASE, RecordError, address, decode, encode_request, glance
+from crawlproj.frontier.records import (
+    FORMAT,
+    LEASE,
+    RecordError,
+    address,
+    decode,
+    encode_request,
+    glance,
+)
 from crawlproj.urls import UrlError
 from tests.fuzz.harness import fuzzed
 

@@ -8,8 +8,8 @@ import yarl
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from crawlproj.records import address
-from crawlproj.shapes import looks_like_trap
+from crawlproj.discover.shapes import looks_like_trap
+from crawlproj.frontier.records import address
 from crawlproj.urls import MAX_LENGTH, Url, UrlError, normalise, registrable_domain
 from tests.fuzz.harness import fuzzed, linear_time
 

@@ -16,15 +16,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
-from crawlproj import keys
-from crawlproj.connection import connect
-from crawlproj.frontier.aside import put_aside
+from crawlproj.frontier import keys
 from crawlproj.frontier.bloom import Geometry
 from crawlproj.frontier.frontier import Frontier, Limits
 from crawlproj.frontier.hosts import read_group, read_host
 from crawlproj.frontier.messages import Batch, Kind, Lease, Opened, Push, Settlement
+from crawlproj.frontier.pattern_store import put_aside
 from crawlproj.frontier.shard import Shard
 from crawlproj.frontier.wire import pack, unpack, unpack_all
+from crawlproj.server.connection import connect
 
 T = TypeVar("T")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgpack
 
+from crawlproj.discover.ranking import Novelty
 from crawlproj.frontier.messages import Push
-from crawlproj.frontier.scoring import Novelty
-from crawlproj.records import encode_link
+from crawlproj.frontier.records import encode_link
 from tests.lua.helpers import A, B, HandCrawl, link
 
 WEIGHTS = str(Novelty())

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from crawlproj import keys
+from crawlproj.frontier import keys
 from crawlproj.frontier.wire import pack
 from tests.lua.helpers import CRAWL, MINUTE_MS, A, HandCrawl, Host, State, link
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from redis import Redis
 
-from crawlproj.frontier import aside
+from crawlproj.frontier import pattern_store
 from crawlproj.frontier.bloom import Geometry
 from crawlproj.frontier.messages import Settlement
 from crawlproj.frontier.refusals import CrawlFinished
@@ -27,8 +27,8 @@ NAME = f"{A} {FORM}"
 
 
 def release(worker: Worker) -> int:
-    pattern = aside.Pattern(0, A, FORM, "", 0, 0, 0)
-    return worker.run(aside.release(worker.shard, pattern, worker.name))
+    pattern = pattern_store.Pattern(0, A, FORM, "", 0, 0, 0)
+    return worker.run(pattern_store.release(worker.shard, pattern, worker.name))
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_a_link_of_a_pattern_is_kept_and_the_first_one_tells_of_the_pattern(
         aside={NAME: [f"{A}/1", f"{A}/2"]},
         layers=[2],
     )
-    assert worker.run(aside.changes(worker.shard)) == 1
+    assert worker.run(pattern_store.changes(worker.shard)) == 1
 
 
 def test_a_url_that_was_leased_is_kept_aside_as_filtered(crawl: HandCrawl, worker: Worker) -> None:
@@ -162,7 +162,7 @@ def test_a_damaged_record_hurts_nothing_beside_it(
     redis.rpush(key, pack([9, "x"]))
     assert release(worker) == 1
     redis.hset(crawl.key("patterns"), "http://b /#", b"\xc1")
-    assert [one.host for one in worker.run(aside.patterns(worker.shard))] == [A]
+    assert [one.host for one in worker.run(pattern_store.patterns(worker.shard))] == [A]
     worker.push(apart("http://b", "/1", FORM))
     assert crawl.state().patterns["http://b /#"].urls == 1
 

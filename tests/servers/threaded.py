@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Self, TypeVar
 
-from crawlproj.embedded import LOOPBACK
+from crawlproj.server.embedded import LOOPBACK
 
 T = TypeVar("T")
 

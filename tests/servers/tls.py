@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from crawlproj.embedded import LOOPBACK
+from crawlproj.server.embedded import LOOPBACK
 from tests.servers.threaded import ThreadedServer
 
 PIECE_BYTES = 65536

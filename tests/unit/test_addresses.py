@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawlproj.addresses import AddressPolicy, allowed_entries, effective, special_class
+from crawlproj.fetch.addresses import AddressPolicy, allowed_entries, effective, special_class
 
 PUBLIC = [
     "1.1.1.1",

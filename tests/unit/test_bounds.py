@@ -8,36 +8,37 @@ from typing import Any
 
 import pytest
 
-from crawlproj import memo, permission, robots
-from crawlproj.connection import connect
+from crawlproj.discover import known_links
+from crawlproj.discover.known_links import Memo
 from crawlproj.frontier.frontier import Frontier, Limits
 from crawlproj.frontier.messages import Kind, Lease, Push, Settlement
-from crawlproj.memo import Memo
-from crawlproj.permission import Permission
-from crawlproj.worker import Worker
+from crawlproj.politeness import permission, robots
+from crawlproj.politeness.permission import Permission
+from crawlproj.server.connection import connect
+from crawlproj.worker.exchange import Worker
 from tests.contract.mortal import hooks
 from tests.servers.redis import RedisServer
 
 
 def test_the_memo_forgets_the_older_half_of_its_links() -> None:
     known = Memo()
-    for number in range(3 * memo.MOST):
+    for number in range(3 * known_links.MOST):
         known.add("http://a", f"/{number}")
-    assert len(known) <= memo.MOST
-    assert ("http://a", f"/{3 * memo.MOST - 1}") in known
-    assert known.unknown("http://a", ["/0", f"/{3 * memo.MOST - 1}"]) == ["/0"]
+    assert len(known) <= known_links.MOST
+    assert ("http://a", f"/{3 * known_links.MOST - 1}") in known
+    assert known.unknown("http://a", ["/0", f"/{3 * known_links.MOST - 1}"]) == ["/0"]
 
 
 def test_the_memo_forgets_links_the_sooner_the_more_hosts_they_are_of() -> None:
     known = Memo()
-    for number in range(memo.MOST):
+    for number in range(known_links.MOST):
         known.add(f"http://h{number}", "/")
-    assert len(known) <= memo.MOST // memo.HOST_LINKS
+    assert len(known) <= known_links.MOST // known_links.HOST_LINKS
 
 
 def test_the_memo_does_not_keep_very_long_links() -> None:
     known = Memo()
-    known.add("http://a", "/" + "x" * memo.LONGEST)
+    known.add("http://a", "/" + "x" * known_links.LONGEST)
     assert len(known) == 0
 
 

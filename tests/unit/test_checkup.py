@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from scrapy.settings import Settings
 
-from crawlproj.checkup import check_downloads
+from crawlproj.operate.doctor import check_downloads
 
-SAFE = "crawlproj.download.SafeDownloadHandler"
+SAFE = "crawlproj.fetch.handler.SafeDownloadHandler"
 HTTP2 = "scrapy.core.downloader.handlers.http2.H2DownloadHandler"
 
 

@@ -10,16 +10,16 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from crawlproj.addresses import AddressPolicy
-from crawlproj.connecting import SafeConnector, may_keep
-from crawlproj.download import open_session
-from crawlproj.outcomes import NoLongerOurs
+from crawlproj.fetch.addresses import AddressPolicy
+from crawlproj.fetch.connections import SafeConnector, may_keep
+from crawlproj.fetch.handler import open_session
+from crawlproj.worker.outcome import NoLongerOurs
 from tests.servers.origin import Origin, Reply
 
 ROOT = Path(__file__).parents[2]
 ASK = """
 import resource
-from crawlproj.connecting import most_idle
+from crawlproj.fetch.connections import most_idle
 _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
 for allowed in {allowed}:
     resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, most))

@@ -18,8 +18,6 @@ from redis.asyncio import Redis, RedisCluster
 from scrapy.settings import BaseSettings, Settings
 from scrapy_redis.connection import from_settings
 
-from crawlproj.connection import check, connect, mask, redis_url, resolve
-from crawlproj.embedded import any_port
 from crawlproj.errors import (
     ConfigError,
     CrawlError,
@@ -27,6 +25,8 @@ from crawlproj.errors import (
     RedisUnavailable,
     RedisUnsuitable,
 )
+from crawlproj.server.connection import check, connect, mask, redis_url, resolve
+from crawlproj.server.embedded import any_port
 from tests.servers import redis as servers
 from tests.servers.redis import RedisServer
 from tests.servers.tls import Authority, TlsProxy
@@ -171,7 +171,7 @@ class TestEmbedded:
     def test_without_a_name_a_project_uses_the_redis_of_its_folder(self, tmp_path: Path) -> None:
         script = (
             "from scrapy.settings import Settings\n"
-            "from crawlproj.connection import resolve\n"
+            "from crawlproj.server.connection import resolve\n"
             "settings = Settings({'FRONTIER_EMBEDDED': True, 'REDIS_DB': 2})\n"
             "first, second = resolve(settings), resolve(Settings({'FRONTIER_EMBEDDED': True}))\n"
             "assert first.notice == second.notice\n"

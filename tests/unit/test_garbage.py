@@ -12,7 +12,7 @@ from scrapy.core.engine import ExecutionEngine
 from scrapy.http import Response
 from scrapy.utils.test import get_crawler
 
-from crawlproj.extensions.garbage import MOST_BYTES, THRESHOLDS, RareCollections
+from crawlproj.engine.garbage import MOST_BYTES, THRESHOLDS, RareCollections
 
 HANDLERS = dict.fromkeys(("http", "https", "ftp", "s3", "data", "file"))
 

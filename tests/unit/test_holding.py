@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from crawlproj import holding
 from crawlproj.frontier.messages import Lease
-from crawlproj.holding import Holds
+from crawlproj.politeness import holds as holds_module
+from crawlproj.politeness.holds import Holds
 
 A = Lease(0, 1, "http://a.example", 0, b"", group="example")
 B = Lease(0, 2, "http://b.example", 0, b"", group="example")
@@ -39,7 +39,7 @@ def test_a_shorter_hold_does_not_end_a_longer_one() -> None:
 
 
 def test_holds_that_are_over_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(holding, "REMEMBERED", 10)
+    monkeypatch.setattr(holds_module, "REMEMBERED", 10)
     holds = Holds(by_group=False)
     holds.hear({f"http://h{number}": 0 for number in range(100)})
     assert holds.left_ms(ALONE._replace(host="http://h5")) == 0

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from scrapy import Request
 
-from crawlproj.intake import parse_seed, read_seeds
+from crawlproj.discover.seeds import parse_seed, read_seeds
 
 
 @pytest.mark.parametrize("data", [b"http://a/x", b"  http://a/x\r\n", b'{"url": "http://a/x"}'])

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from crawlproj.links import MAX_SHOWN, MAX_TITLE, base_of, extract, query_encoding
+from crawlproj.discover.links import MAX_SHOWN, MAX_TITLE, base_of, extract, query_encoding
 from crawlproj.urls import Url
 from tests.contract.discovering import collected, followed, refused
 

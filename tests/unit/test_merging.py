@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawlproj import merging
 from crawlproj.items import FAILURE_COLUMNS, PAGE_COLUMNS, STATS_COLUMNS, utc_timestamp
+from crawlproj.output import merge
 
 HEADER = ",".join(PAGE_COLUMNS) + "\r\n"
 
@@ -44,12 +44,12 @@ def as_jsonl(*rows: dict[str, Any]) -> bytes:
     return b"".join(json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows)
 
 
-def merged(folder: Path, **parts: bytes) -> dict[str, merging.KindReport]:
+def merged(folder: Path, **parts: bytes) -> dict[str, merge.KindReport]:
     """Write the parts, named kind_worker_suffix, merge them, and report by file."""
     for name, content in parts.items():
         kind, worker, suffix = name.split("_")
         (folder / f"{kind}-{worker}-0001.{suffix}").write_bytes(content)
-    return {report.file: report for report in merging.merge(folder, folder).kinds}
+    return {report.file: report for report in merge.merge(folder, folder).kinds}
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -187,15 +187,15 @@ def test_two_merges_into_one_folder_do_not_mix(tmp_path: Path) -> None:
     other = os.open(tmp_path, os.O_RDONLY)
     try:
         fcntl.flock(other, fcntl.LOCK_EX)
-        with pytest.raises(merging.MergeError, match=r"Another merge into .* is running: wait"):
-            merging.merge(tmp_path, tmp_path)
+        with pytest.raises(merge.MergeError, match=r"Another merge into .* is running: wait"):
+            merge.merge(tmp_path, tmp_path)
     finally:
         os.close(other)
 
 
 def test_an_empty_folder_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(merging.MergeError, match=r"Nothing to merge in .*: run the crawl first"):
-        merging.merge(tmp_path / "missing", tmp_path)
+    with pytest.raises(merge.MergeError, match=r"Nothing to merge in .*: run the crawl first"):
+        merge.merge(tmp_path / "missing", tmp_path)
 
 
 def test_rows_in_many_buckets_come_out_as_from_one(
@@ -206,7 +206,7 @@ def test_rows_in_many_buckets_come_out_as_from_one(
     parts = {"pages_w1_csv": as_csv(*pages), "failures_w1_csv": as_csv(*failures)}
     one = merged(tmp_path, **parts)
     from_one = (tmp_path / "pages.csv").read_bytes()
-    monkeypatch.setattr(merging, "BUCKET_BYTES", 1000)
+    monkeypatch.setattr(merge, "BUCKET_BYTES", 1000)
     assert merged(tmp_path) == one
     assert (tmp_path / "pages.csv").read_bytes() == from_one
     assert one["pages.csv"].rows == one["failures.csv"].rows == one["failures.csv"].recovered == 300
@@ -228,9 +228,9 @@ def test_rows_that_were_dealt_out_again_come_out_as_from_one_bucket(
 
 
 def limit_buckets(monkeypatch: pytest.MonkeyPatch, size: int, most: int) -> None:
-    monkeypatch.setattr(merging, "BUCKET_BYTES", size)
-    monkeypatch.setattr(merging, "MOST_BUCKET_BYTES", 4 * size)
-    monkeypatch.setattr(merging, "MOST_BUCKETS", most)
+    monkeypatch.setattr(merge, "BUCKET_BYTES", size)
+    monkeypatch.setattr(merge, "MOST_BUCKET_BYTES", 4 * size)
+    monkeypatch.setattr(merge, "MOST_BUCKETS", most)
 
 
 def test_memory_does_not_grow_with_the_crawl(
@@ -244,7 +244,7 @@ def test_memory_does_not_grow_with_the_crawl(
         del content
         tracemalloc.start()
         try:
-            merging.merge(tmp_path, tmp_path)
+            merge.merge(tmp_path, tmp_path)
             return tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
@@ -256,7 +256,7 @@ def test_the_report_reads_well(tmp_path: Path) -> None:
     (tmp_path / "pages-w1-0001.csv").write_bytes(
         as_csv(page("http://a/"), page("http://a/")) + b"x"
     )
-    text = merging.merge(tmp_path, tmp_path).to_text()
+    text = merge.merge(tmp_path, tmp_path).to_text()
     assert text.splitlines()[1:4] == [
         "  pages.csv               1 row of 1 part",
         "                   left out 1 duplicate, 1 torn",

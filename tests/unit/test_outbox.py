@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 from hypothesis import given
 
 from crawlproj.frontier.messages import Kind, Push
-from crawlproj.outbox import Outbox
+from crawlproj.worker.outbox import Outbox
 
 
 def _link(name: str) -> Push:

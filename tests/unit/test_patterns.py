@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import calendar
 
-from crawlproj.patterns import ALIKE, OFF, SAME, Evidence
+from crawlproj.discover.patterns import ALIKE, OFF, SAME, Evidence
 from crawlproj.urls import Url
 
 HOST = "http://h"

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks import page
 from crawlproj.errors import ConfigError
-from crawlproj.planning import SPARE_MEMORY, Measured, Wanted, plan
+from crawlproj.operate.capacity import SPARE_MEMORY, Measured, Wanted, plan
 from tests.servers.fleet import PROJECT
 
 ROUND = Measured(

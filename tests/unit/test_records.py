@@ -11,7 +11,7 @@ from hypothesis import example, given
 from scrapy import FormRequest, Request, Spider
 from scrapy.http import JsonRequest
 
-from crawlproj.records import (
+from crawlproj.frontier.records import (
     FORMAT,
     LEASE,
     Address,

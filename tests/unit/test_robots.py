@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from protego import Protego
 
-from crawlproj.robots import (
+from crawlproj.politeness.robots import (
     MOST_BYTES,
     MOST_REDIRECTS,
     RobotsRules,

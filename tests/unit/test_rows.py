@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scrapy.exporters import CsvItemExporter, JsonLinesItemExporter
 
-from crawlproj.extensions.rows import CsvRowExporter, JsonRowExporter
 from crawlproj.items import COLUMNS, PAGE_COLUMNS, PageItem
+from crawlproj.output.rows import CsvRowExporter, JsonRowExporter
 
 HOSTILE = [
     "",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawlproj.rules import Rules
+from crawlproj.discover.rules import Rules
 from crawlproj.urls import normalise
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawlproj.frontier.scoring import STRATEGIES, Candidate, level
+from crawlproj.discover.ranking import STRATEGIES, Candidate, level
 from crawlproj.urls import Url
 
 LONG_QUERY = "?q=" + "x" * 49

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawlproj.shapes import any_query, is_document, is_media, looks_like_trap, pattern_of
+from crawlproj.discover.shapes import any_query, is_document, is_media, looks_like_trap, pattern_of
 from crawlproj.urls import normalise
 
 

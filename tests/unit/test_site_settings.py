@@ -9,7 +9,7 @@ from spiders.site import SiteSpider
 
 DEPTH = "scrapy.spidermiddlewares.depth.DepthMiddleware"
 OFFSITE = "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware"
-OWN = "crawlproj.middlewares.content.ContentMiddleware"
+OWN = "crawlproj.fetch.content.ContentMiddleware"
 
 
 class Derived(SiteSpider):

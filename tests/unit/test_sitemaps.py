@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from crawlproj.sitemaps import Sitemap, TooLarge, read
+from crawlproj.discover.sitemaps import Sitemap, TooLarge, read
 
 NAMESPACE = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
 HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'

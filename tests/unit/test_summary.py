@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from crawlproj import summary
+from crawlproj.output import summary
 
 LEDGER: dict[str, Any] = {
     "crawl": "site",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawlproj.supply import DEEPEST, Supply
+from crawlproj.worker.prefetch import DEEPEST, Supply
 
 USUAL = 32
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from crawlproj.merging import KindReport, MergeReport
-from crawlproj.wording import counted, plural
+from crawlproj.output.merge import KindReport, MergeReport
+from crawlproj.plural import counted, plural
 
 
 @pytest.mark.parametrize(

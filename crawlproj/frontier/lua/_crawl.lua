@@ -28,7 +28,7 @@
 --  19 ASIDE    prefix  + host pattern    -> list of msgpack {kind, level, entry, key}
 --  20 GROUPS   hash    group of hosts -> msgpack {out, cooling, pages, at, kept, hold, per}
 --  21 LINE     prefix  + group           -> zset of its hosts that could be contacted now, best first
---  22 NEWS     stream  worker -> what its pushes have lately added to SEEN, see news.py
+--  22 NEWS     stream  worker -> what its pushes have lately added to SEEN, see seen_updates.py
 --
 -- ARGV[1] is the epoch in which the caller works; the rest is the operation's.
 local META, COUNTS, HOSTS, READY, WAITING, DELAYED, WORKERS, ABOUT, DEAD, SEEDS, AUDIT, SCOPE,
@@ -50,7 +50,7 @@ local PACED, PAGES_PER_DOMAIN = CRAWL[13] ~= false, tonumber(CRAWL[14] or 0)
 -- How often a host was found to be left alone of which more was leased: see settle.lua.
 local HOLDS = tonumber(CRAWL[15] or 0) or 0
 
--- Weights of the strategy that ranks hosts too: see Novelty in scoring.py.
+-- Weights of the strategy that ranks hosts too: see Novelty in discover/ranking.py.
 local NOVELTY
 if CRAWL[11] then
   local start, per_page, per_link, per_mention = CRAWL[11]:match('(%S+) (%S+) (%S+) (%S+)')

@@ -7,7 +7,7 @@
 -- could be contacted stand in its LINE. A group's name is told from a host's by having no scheme.
 local hosts, names, stored, groups = {}, {}, {}, {}
 
--- What workers add to every pause: CLOCK_MS in outcomes.py.
+-- What workers add to every pause: CLOCK_MS in worker/outcome.py.
 local CLOCK_MS = 2
 
 -- Reads the records of hosts that may be needed, all at once.

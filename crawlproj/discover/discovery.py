@@ -1,0 +1,199 @@
+"""From a page's links to the frontier, in bulk: no Request is made of a link before it is its turn.
+
+Links are resolved, judged by the crawl's rules, checked against this worker's copy of the seen
+filter, ranked, and collected for the next push. What is not followed is counted with its reason.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from crawlproj.discover.links import MAX_SHOWN
+from crawlproj.discover.quarantine import REASON, Aside, Quarantine
+from crawlproj.discover.ranking import HIGHEST, Candidate, Strategy, level
+from crawlproj.discover.sitemap_reading import MOST_STEPS, SITEMAP
+from crawlproj.frontier.messages import Kind, Push
+from crawlproj.frontier.pattern_store import put_aside
+from crawlproj.frontier.records import encode_link, encode_rest
+from crawlproj.urls import DROPPED_PARAMS, Url, UrlError, normalise
+from crawlproj.worker.identity import plain
+
+if TYPE_CHECKING:
+    from crawlproj.discover.rules import Rules
+    from crawlproj.worker.exchange import Worker
+
+
+Passed = Sequence[str]
+"""The URLs by which redirects have led to one, so that a circle is recognised."""
+
+
+REMEMBERED_HOSTS = 50_000
+
+_ROOTS = ("/", "http://", "https://")
+
+
+class Discovery:
+    """Takes in what pages link to, for one worker."""
+
+    def __init__(
+        self,
+        worker: Worker,
+        rules: Rules,
+        strategy: Strategy,
+        introduce: Callable[[str], None],
+        *,
+        quarantine: Quarantine,
+        drop: re.Pattern[str] = DROPPED_PARAMS,
+        keeps_referer: bool = True,
+    ) -> None:
+        self._worker = worker
+        self._rules = rules
+        self._strategy = strategy
+        self._introduce = introduce
+        self._quarantine = quarantine
+        self._drop = drop
+        self._keeps_referer = keeps_referer
+        self._offered = 0
+        self._host_pages: OrderedDict[str, int] = OrderedDict()
+        self._memo = worker.memo
+
+    @cached_property
+    def worker_name(self) -> str:
+        """Who fetches, as the rows of the feeds say it."""
+        return plain(self._worker.frontier.worker)
+
+    def normal(self, url: str, base: Url | None = None, encoding: str = "utf-8") -> Url:
+        """A URL in the one form that it has in this crawl; raises UrlError. `encoding` is what its
+        query is escaped in."""
+        return normalise(url, base, encoding=encoding, drop=self._drop)
+
+    def count_page(self, host: str, pages: int) -> None:
+        """So many pages of a host have been fetched by all workers together."""
+        self._host_pages[host] = pages
+        if len(self._host_pages) > REMEMBERED_HOSTS:
+            self._host_pages.popitem(last=False)
+
+    def read(
+        self,
+        page: Url,
+        body: bytes,
+        hrefs: Sequence[str],
+        base: Url,
+        depth: int,
+        *,
+        encoding: str = "utf-8",
+    ) -> int:
+        """Take in a page of this depth: its links, and what it says of its URL's pattern; returns
+        how many links could be used."""
+        before = self._offered
+        usable = self.follow(hrefs, base, depth + 1, str(page), encoding)
+        self._quarantine.weigh(page, body, self._offered > before)
+        return usable
+
+    def follow(
+        self,
+        hrefs: Sequence[str],
+        base: Url,
+        depth: int,
+        referer: str,
+        encoding: str = "utf-8",
+    ) -> int:
+        """Offer links to the frontier; returns how many could be used. `encoding` is what their
+        queries are escaped in."""
+        unknown = self._memo.unknown(base.host, hrefs)
+        usable = repeated = len(hrefs) - len(unknown)
+        for href in unknown:
+            try:
+                url = self.normal(href, base, encoding)
+            except UrlError as error:
+                self._filter("", href[:MAX_SHOWN], error.reason)
+                continue
+            usable += 1
+            if url in self._memo:
+                repeated += 1
+            elif not self._offer(url, depth, referer):
+                continue
+            self._remember(base.host, href, url)
+        self._worker.count_seen(repeated)
+        return usable
+
+    def _remember(self, host: str, href: str, url: Url) -> None:
+        """Know a link again by what it is called on this host's pages and, however it is spelled
+        there, by its normal form."""
+        for link in {Url(host, href), url}:
+            if _is_the_same_everywhere(link.path):
+                self._memo.add(*link)
+
+    def sitemap(self, href: str, base: Url, steps: int) -> None:
+        """Offer a sitemap to which so many others have led; only its host is judged. Its key is
+        apart from that of a page at the same URL."""
+        try:
+            url = normalise(href, base, drop=None)
+        except UrlError as error:
+            self._filter("", href[:MAX_SHOWN], error.reason)
+            return
+        key = f"{SITEMAP} {url}"
+        if steps > MOST_STEPS:
+            self._filter(url.host, str(url), "trap-sitemap")
+        elif not self._rules.is_in_scope(url, self._worker.scope):
+            self._filter(url.host, str(url), "offsite")
+        elif not self._worker.seen(url.host, key):
+            self._introduce(url.host)
+            entry = encode_rest(url.path, {"meta": {SITEMAP: steps}}, 0, str(base))
+            self._worker.push(Push(Kind.LINK, url.host, HIGHEST, entry, key))
+
+    def redirect(self, url: Url, depth: int, referer: str, passed: list[str]) -> str:
+        """Offer where a page redirects to, with the URLs that led there; returns the URL.
+        A redirected seed is still a seed: where it leads is in scope."""
+        if depth == 0:
+            self._push(Kind.SEED, url, depth, referer, passed)
+        else:
+            self._offer(url, depth, referer, passed)
+        return str(url)
+
+    def _offer(self, url: Url, depth: int, referer: str, passed: Passed = ()) -> bool:
+        """Collect a link unless it is against the rules or known; True if it was known."""
+        reason = self._rules.refusal(url, depth, self._worker.scope)
+        if reason:
+            self._filter(url.host, str(url), reason)
+        elif self._worker.seen(url.host, str(url)):
+            return True
+        elif found := self._quarantine.holds(url):
+            self._set_aside(self._link(Kind.LINK, url, depth, referer, passed), found)
+        else:
+            self._push(Kind.LINK, url, depth, referer, passed)
+            self._quarantine.count_query(url)
+            self._offered += 1
+        return False
+
+    def _push(self, kind: Kind, url: Url, depth: int, referer: str, passed: Passed) -> None:
+        self._introduce(url.host)
+        self._worker.push(self._link(kind, url, depth, referer, passed))
+
+    def _link(self, kind: Kind, url: Url, depth: int, referer: str, passed: Passed) -> Push:
+        pages = self._host_pages.get(url.host, 0)
+        priority = self._strategy(Candidate(url, depth, pages))
+        entry = encode_link(url.path, depth, referer if self._keeps_referer else "", passed)
+        return Push(kind, url.host, level(priority), entry, str(url))
+
+    def _set_aside(self, link: Push, found: Aside) -> None:
+        key = f"{REASON} {link.key}"
+        if not self._worker.seen(link.host, key):
+            self._worker.push(put_aside(link, found.pattern, found.why, key))
+
+    def _filter(self, host: str, text: str, reason: str) -> None:
+        """Count a link once that is not followed. Its key is apart from that of the URL itself,
+        which may still come within the rules: by a shorter way, or through a new seed."""
+        key = f"{reason} {text}"
+        if not self._worker.seen(host, key):
+            self._worker.push(Push(Kind.FILTERED, host, 0, reason.encode(), key))
+
+
+def _is_the_same_everywhere(href: str) -> bool:
+    """Whether all pages of a host mean the same by it. A path that begins with two slashes is not
+    what a link of that text leads to."""
+    return href.isascii() and href.startswith(_ROOTS) and not href.startswith("//")

@@ -1,0 +1,98 @@
+"""Which URL patterns of a host bring nothing new: worked out by one worker, from what it fetches.
+
+A page of a URL pattern (shapes.py) counts as repeated if the pattern has had its content before:
+
+- `same`: its very bytes, and yet it leads on to new URLs. That is how a site without end looks
+  whose links are relative; a finite set of equal pages is left alone.
+- `alike`: also without its digits and the letters a to f, which takes the dates of an endless
+  calendar and hexadecimal session ids out of it, and also if it leads nowhere.
+
+After so many repeated pages in a row the pattern is to be set aside, and so is a path with too
+many query strings. The evidence is this worker's own and bounded; the verdict, which is shared,
+is quarantine.py's. With many workers each may need its own evidence, so a pattern costs at most
+so many pages a worker. Pure: knows neither Scrapy nor Redis.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from zlib import crc32
+
+from crawlproj.discover.shapes import any_query, pattern_of
+from crawlproj.urls import Url
+
+OFF, SAME, ALIKE = "off", "same", "alike"
+
+REMEMBERED = 20_000
+"""Patterns, and paths with queries, of which a worker keeps evidence; the longest unseen go."""
+
+CONTENTS = 128
+"""Different contents that are remembered of a pattern. Months have 91 when their dates are taken
+out: twelve names, and seven weekdays to begin with (for February twice)."""
+
+_NUMBERS = b"0123456789abcdefABCDEF"
+
+
+@dataclass(slots=True)
+class _Record:
+    """What a pattern has shown so far."""
+
+    contents: array[int] = field(default_factory=lambda: array("I"))
+    repeated: int = 0
+
+    def is_new(self, content: int) -> bool:
+        if content in self.contents:
+            return False
+        self.contents.append(content)
+        del self.contents[:-CONTENTS]
+        return True
+
+
+class Evidence:
+    """Weighs pages and counts queries, for one worker."""
+
+    def __init__(self, mode: str, most_repeated: int, most_queries: int) -> None:
+        self._mode = mode
+        self._most_repeated = most_repeated
+        self._most_queries = most_queries
+        self._records: OrderedDict[tuple[str, str], _Record] = OrderedDict()
+        self._queries: OrderedDict[tuple[str, str], int] = OrderedDict()
+
+    def weigh(self, url: Url, body: bytes, leads_on: bool) -> str | None:
+        """Take a page into account; returns its pattern if that has brought nothing new for too
+        long."""
+        if self._mode == OFF or not body:
+            return None
+        pattern = pattern_of(url.path)
+        if pattern == url.path:
+            return None  # a pattern of one URL
+        record = self._record(url.host, pattern)
+        if self._is_new(record, body):
+            record.repeated = 0
+        elif leads_on or self._mode == ALIKE:
+            record.repeated += 1
+        return pattern if record.repeated >= self._most_repeated else None
+
+    def count_query(self, url: Url) -> str | None:
+        """Take a new URL with a query into account; returns the pattern of its path if there are
+        too many."""
+        if not self._most_queries or "?" not in url.path:
+            return None
+        name = (url.host, url.path.partition("?")[0])
+        count = self._queries[name] = self._queries.pop(name, 0) + 1
+        if len(self._queries) > REMEMBERED:
+            self._queries.popitem(last=False)
+        return any_query(url.path) if count >= self._most_queries else None
+
+    def _record(self, host: str, pattern: str) -> _Record:
+        name = (host, pattern)
+        record = self._records[name] = self._records.pop(name, _Record())
+        if len(self._records) > REMEMBERED:
+            self._records.popitem(last=False)
+        return record
+
+    def _is_new(self, record: _Record, body: bytes) -> bool:
+        content = body if self._mode == SAME else body.translate(None, _NUMBERS)
+        return record.is_new(crc32(content))

@@ -1,0 +1,39 @@
+"""Keeps the counts of pages by host that priorities are made of, as far as this worker knows them.
+
+The frontier counts the pages of each host for all workers and tells with each lease how many there
+are; links that are found on the page are ranked by that (frontier/ranking.py).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scrapy.exceptions import NotConfigured
+
+from crawlproj.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+
+class PriorityMiddleware:
+    """Tells the discovery of links how many pages a host has had."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        if "crawlproj" not in str(crawler.settings["SCHEDULER"]):
+            raise NotConfigured("without crawlproj's scheduler nobody ranks links")
+        return cls(crawler)
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        scheduler = self._crawler.engine.scheduler
+        if isinstance(scheduler, Scheduler) and (held := scheduler.notes.of(request)):
+            scheduler.discovery.count_page(held.lease.host, held.lease.host_pages + 1)
+        return response

@@ -1,0 +1,118 @@
+"""Priority strategies: from what is known of a link to its priority. Pure.
+
+A strategy is a function of one `Candidate`; a setting names it, another changes its weights.
+Priorities become whole levels from -1000 to 1000, and equal ones are served first come, first
+served. What `novelty` says of a host as a whole is not a link's: the frontier adds it when it
+decides which host is next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import astuple, dataclass, fields
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from crawlproj.discover.shapes import is_document, is_media
+from crawlproj.errors import ConfigError
+from crawlproj.urls import Url
+
+LOWEST, HIGHEST = -1000, 1000
+
+
+class Candidate(NamedTuple):
+    """What is known of a link when it is found."""
+
+    url: Url
+    depth: int
+    domain_pages: int
+
+
+Strategy = Callable[[Candidate], float]
+
+
+def level(priority: float) -> int:
+    """The queue that a priority belongs to."""
+    return max(LOWEST, min(HIGHEST, round(priority)))
+
+
+@dataclass(frozen=True)
+class Breadth:
+    """First come, first served."""
+
+    def __call__(self, _: Candidate) -> float:
+        return 0
+
+
+@dataclass(frozen=True)
+class Weighted:
+    """`start` less so much for each link away from the seed, for media or a document, for a query
+    of more than 50 characters, for a URL of more than 100, and more for a host with fewer than 10
+    pages so far; from 0 to 100."""
+
+    start: float = 100
+    depth: float = 10
+    media: float = 20
+    long_query: float = 10
+    long_url: float = 5
+    new_host: float = 5
+
+    def __call__(self, candidate: Candidate) -> float:
+        path, _, query = candidate.url.path.partition("?")
+        score = self.start - self.depth * candidate.depth
+        score -= self.media * (is_media(path) or is_document(path))
+        score -= self.long_query * (len(query) > 50)
+        score -= self.long_url * (len(candidate.url.host) + len(candidate.url.path) > 100)
+        score += self.new_host * (candidate.domain_pages < 10)
+        return max(0, min(100, score))
+
+
+@dataclass(frozen=True)
+class Novelty:
+    """max(0, start - per_page · pages fetched of the host) + per_link · times the URL was found
+    + per_mention · times its host was. A link that is found again rises while it is queued."""
+
+    start: float = 10
+    per_page: float = 0.1
+    per_link: float = 1
+    per_mention: float = 0.01
+
+    def __call__(self, _: Candidate) -> float:
+        return self.per_link
+
+    def __str__(self) -> str:
+        """The weights, as the frontier's scripts read them."""
+        return " ".join(str(weight) for weight in astuple(self))
+
+
+breadth, weighted, novelty = Breadth(), Weighted(), Novelty()
+STRATEGIES: dict[str, Strategy] = {"breadth": breadth, "weighted": weighted, "novelty": novelty}
+
+
+def strategy(name: str, weights: Mapping[str, Any] | None = None) -> Strategy:
+    """The strategy of that name, or the function at that dotted path."""
+    if name not in STRATEGIES:
+        return _imported(name)
+    kind: Any = type(STRATEGIES[name])
+    known = [field.name for field in fields(kind)]
+    for weight, value in (weights or {}).items():
+        if weight not in known or isinstance(value, bool) or not isinstance(value, int | float):
+            names = ", ".join(known) or "none"
+            raise ConfigError(
+                f"CRAWL_WEIGHTS: {weight}={value}: strategy {name} has these weights, each a "
+                f"number: {names}"
+            )
+    found: Strategy = kind(**(weights or {}))
+    return found
+
+
+def _imported(path: str) -> Strategy:
+    module, _, name = path.rpartition(".")
+    try:
+        function = getattr(import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigError(f"strategy={path}: cannot be imported: {error}") from None
+    if not callable(function):
+        raise ConfigError(f"strategy={path}: give the dotted path of a function")
+    found: Strategy = function
+    return found

@@ -1,0 +1,85 @@
+"""Which links are followed. Pure: the seeds' scope is given, not looked up."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterable
+from dataclasses import dataclass, field
+
+from crawlproj.discover.shapes import MAX_DEPTH, MAX_PARAMS, MAX_REPEATS, is_media, looks_like_trap
+from crawlproj.urls import Url, registrable_domain
+
+REDIRECTED = ">"
+"""What the name of a host in scope begins with that a seed was redirected to."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Scope, patterns, depth and traps of a crawl; a refusal is a reason that the ledger counts."""
+
+    scope: str = "any"
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    depth: int | None = None
+    traps: bool = False
+    trap_depth: int = MAX_DEPTH
+    trap_repeats: int = MAX_REPEATS
+    trap_params: int = MAX_PARAMS
+    media: bool = True
+    _allow: tuple[re.Pattern[str], ...] = field(init=False, repr=False)
+    _deny: tuple[re.Pattern[str], ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_allow", tuple(map(re.compile, self.allow)))
+        object.__setattr__(self, "_deny", tuple(map(re.compile, self.deny)))
+
+    def refusal(self, url: Url, depth: int, in_scope: Container[str]) -> str | None:
+        """Why a link is not followed, or None if it is."""
+        if self.depth is not None and depth > self.depth:
+            return "depth"
+        if not self.is_in_scope(url, in_scope):
+            return "offsite"
+        if reason := self._looks(url.path):
+            return reason
+        if self._deny and _matches(self._deny, url):
+            return "denied"
+        if self._allow and not _matches(self._allow, url):
+            return "not_allowed"
+        return None
+
+    def _looks(self, path: str) -> str | None:
+        if not self.media and is_media(path):
+            return "media"
+        if not self.traps:
+            return None
+        return looks_like_trap(
+            path,
+            max_depth=self.trap_depth,
+            max_repeats=self.trap_repeats,
+            max_params=self.trap_params,
+        )
+
+    def is_in_scope(self, url: Url, in_scope: Container[str]) -> bool:
+        """Whether the seeds have brought a URL's host into scope."""
+        if self.scope == "any":
+            return True
+        name = self.scope_name(url)
+        return name in in_scope or REDIRECTED + name in in_scope
+
+    def scope_names(self, url: Url, *, redirected: bool = False) -> set[str]:
+        """What a seed brings into scope. Its own name is there in any case: a seed's host may be
+        contacted wherever it is (fetch/). Where a seed has only been redirected to is marked:
+        the user has not asked for it, so its address is judged like any other."""
+        names = {self.scope_name(url), url.host.partition("://")[2]}
+        return {REDIRECTED + name for name in names} if redirected else names
+
+    def scope_name(self, url: Url) -> str:
+        """What decides on a link: its name and port, whatever the scheme, or its domain."""
+        if self.scope == "domain":
+            return registrable_domain(url.host)
+        return url.host.partition("://")[2]
+
+
+def _matches(patterns: Iterable[re.Pattern[str]], url: Url) -> bool:
+    text = str(url)
+    return any(pattern.search(text) for pattern in patterns)

@@ -1,0 +1,224 @@
+"""Seeds that users push to the crawl's list (or set, or sorted set) while it runs.
+
+A seed is looked at, pushed to the frontier, and only then removed, so a worker that dies in
+between leaves it where it was. Workers take turns: where a spider wants its seeds unfiltered, as
+scrapy-redis's do, the frontier would keep one for each worker that had seen it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from redis.exceptions import LockError, RedisError, ResponseError
+from scrapy import Request
+
+from crawlproj.errors import CrawlError
+from crawlproj.frontier import keys
+from crawlproj.frontier.messages import Push
+from crawlproj.plural import counted
+from crawlproj.server.connection import OUTAGE
+
+logger = logging.getLogger(__name__)
+
+LIST, SET, SORTED_SET = "list", "set", "zset"
+
+LOOK_EVERY_S = 0.5
+AT_ONCE = 200
+TURN_S = 5
+"""How long the others wait for a worker that died in its turn."""
+TROUBLE: tuple[type[Exception], ...] = (*OUTAGE, RedisError, CrawlError)
+"""Why seeds may have to wait."""
+
+_HOW_TO_PUSH = {
+    LIST: "push seeds with lpush",
+    SET: "push seeds with sadd, or leave REDIS_START_URLS_AS_SET out",
+    SORTED_SET: "push seeds with zadd, or leave REDIS_START_URLS_AS_ZSET out",
+}
+
+
+_FIELDS: dict[str, tuple[type, str]] = {
+    "url": (str, "text"),
+    "priority": (int, "a whole number"),
+    "meta": (dict, "an object"),
+    "method": (str, "text"),
+    "body": (str, "text"),
+    "headers": (dict, "an object"),
+    "cookies": (dict, "an object"),
+}
+"""Of a seed in JSON: its type, and what to call it."""
+
+
+class SeedListError(CrawlError):
+    """The key that seeds are pushed to holds something else."""
+
+
+class SeedList:
+    """The Redis key that users push seeds to."""
+
+    def __init__(self, client: Any, key: str, shape: str = LIST) -> None:
+        self.client = client
+        self.key = key
+        self.shape = shape
+
+    async def size(self) -> int:
+        """Seeds that wait."""
+        count = {LIST: self.client.llen, SET: self.client.scard, SORTED_SET: self.client.zcard}
+        with self._explained():
+            return int(await count[self.shape](self.key))
+
+    async def peek(self, most: int | None = None) -> list[bytes]:
+        """The seeds that have waited longest (best first, in a sorted set)."""
+        with self._explained():
+            if self.shape == SET:
+                return list(await self.client.srandmember(self.key, most or await self.size()))
+            if self.shape == SORTED_SET:
+                return list(await self.client.zrevrange(self.key, 0, (most or 0) - 1))
+            return list(reversed(await self.client.lrange(self.key, -(most or 0), -1)))
+
+    async def add(self, seeds: Sequence[str]) -> None:
+        """Let seeds wait behind those that do; in a sorted set they have no priority."""
+        with self._explained():
+            if self.shape == SET:
+                await self.client.sadd(self.key, *seeds)
+            elif self.shape == SORTED_SET:
+                await self.client.zadd(self.key, dict.fromkeys(seeds, 0), nx=True)
+            else:
+                await self.client.lpush(self.key, *seeds)
+
+    async def remove(self, seeds: Iterable[bytes]) -> None:
+        """Forget seeds that the frontier has."""
+        if self.shape == SET:
+            await self.client.srem(self.key, *seeds)
+        elif self.shape == SORTED_SET:
+            await self.client.zrem(self.key, *seeds)
+        else:
+            removal = self.client.pipeline(transaction=False)
+            for seed in seeds:
+                removal.lrem(self.key, -1, seed)
+            await removal.execute()
+
+    async def reject(self, seed: bytes, reason: str) -> None:
+        """Set aside a seed that cannot be used, with its reason."""
+        shown = seed[:2000].decode(errors="replace")
+        await self.client.rpush(
+            keys.rejected(self.key), json.dumps({"seed": shown, "reason": reason})
+        )
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[bool]:
+        """True for the one worker that may take in seeds now."""
+        lock = self.client.lock(keys.taking(self.key), timeout=TURN_S, blocking=False)
+        mine: bool = await lock.acquire()
+        try:
+            yield mine
+        finally:
+            if mine:
+                with suppress(LockError):
+                    await lock.release()
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except ResponseError as error:
+            if not str(error).startswith("WRONGTYPE"):
+                raise
+            raise SeedListError(
+                f"{self.key} is no {self.shape}: delete it and {_HOW_TO_PUSH[self.shape]}"
+            ) from None
+
+
+def parse_seed(data: bytes) -> Request:
+    """A plain URL, or scrapy-redis's JSON: url, priority, meta, method, body, headers, cookies."""
+    text = data.decode().strip()
+    if not text.startswith("{"):
+        return Request(text)
+    fields = json.loads(text)
+    if "url" not in fields:
+        raise ValueError('the JSON has no "url"')
+    for name, value in fields.items():
+        if name not in _FIELDS:
+            raise ValueError(f"unknown field {name!r}; there are {', '.join(_FIELDS)}")
+        kind, called = _FIELDS[name]
+        if type(value) is not kind:
+            raise ValueError(f'"{name}" must be {called}')
+    return Request(**fields)
+
+
+def read_seeds(seeds: str) -> list[str]:
+    """Comma-separated URLs, or the lines of @file."""
+    if seeds.startswith("@"):
+        lines: Iterable[str] = Path(seeds[1:]).read_text(encoding="utf-8").splitlines()
+    else:
+        lines = seeds.split(",")
+    return [line.strip() for line in lines if line.strip() and not line.strip().startswith("#")]
+
+
+class Intake:
+    """Moves seeds from their list into the frontier, as long as the crawl runs."""
+
+    def __init__(
+        self,
+        seeds: SeedList,
+        make: Callable[[bytes], Any],
+        to_push: Callable[[Request], Push],
+        push: Callable[[list[Push]], Awaitable[None]],
+        is_open: Callable[[], bool],
+    ) -> None:
+        self._seeds = seeds
+        self._make = make
+        self._to_push = to_push
+        self._push = push
+        self._is_open = is_open
+
+    async def run(self) -> None:
+        """Look at the list again and again."""
+        said = ""
+        while True:
+            taken = 0
+            try:
+                taken = await self.take() if self._is_open() else 0
+            except TROUBLE as error:
+                if str(error) != said:
+                    said = str(error)
+                    logger.warning("Seeds wait: %s", said)
+            await asyncio.sleep(0 if taken else LOOK_EVERY_S)
+
+    async def take(self) -> int:
+        """Take in some of the seeds that wait; returns how many."""
+        if not await self._seeds.size():
+            return 0
+        async with self._seeds.turn() as mine:
+            return await self._take() if mine else 0
+
+    async def _take(self) -> int:
+        waiting = await self._seeds.peek(AT_ONCE)
+        pushes: list[Push] = []
+        refused: list[tuple[bytes, str]] = []
+        for data in waiting:
+            try:
+                pushes += [self._to_push(request) for request in self._requests_of(data)]
+            except Exception as error:  # what a spider makes of a seed can fail in any way
+                refused.append((data, str(error) or type(error).__name__))
+        await self._push(pushes)
+        if not waiting or not self._is_open():
+            return 0
+        for data, reason in refused:
+            logger.warning("Seed refused: %s: %s", data[:200].decode(errors="replace"), reason)
+            await self._seeds.reject(data, reason)
+        await self._seeds.remove(waiting)
+        logger.info("Took in %s", counted(len(waiting) - len(refused), "seed"))
+        return len(waiting)
+
+    def _requests_of(self, data: bytes) -> list[Request]:
+        made = self._make(data)
+        requests = [made] if isinstance(made, Request) else list(made or ())
+        if not requests:
+            raise ValueError("the spider made no request of it")
+        return requests

@@ -1,0 +1,110 @@
+"""Sitemaps on their way through the frontier: fetched like any URL, read, and their pages queued.
+
+A sitemap stands in its host's queue, keeps the host's pace, needs leave by robots.txt and has its
+address judged; it counts as filtered (`sitemap`) once it has been dealt with. Its pages come in as
+links of depth 1, judged like links; further sitemaps need only be in scope. Each is read once a
+crawl, so an index that leads back to itself ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from scrapy.exceptions import DownloadCancelledError
+
+from crawlproj.discover import sitemaps
+from crawlproj.urls import location, normalise
+from crawlproj.worker.outcome import TRANSIENT_STATUSES, Held, may_pass
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.http import Response
+    from twisted.python.failure import Failure
+
+    from crawlproj.discover.discovery import Discovery
+
+logger = logging.getLogger(__name__)
+
+SITEMAP = "crawl_sitemap"
+"""Key of `request.meta` that marks a sitemap: how many others, by index or redirect, led to it."""
+
+REASON = "sitemap"
+MOST_STEPS = 5
+AT_ONCE = 1000
+"""Links taken in before the event loop has a turn."""
+
+
+class SitemapReader:
+    """Offers, fetches and reads sitemaps, for one worker."""
+
+    def __init__(self, discovery: Discovery) -> None:
+        self._discovery = discovery
+
+    def offer(self, host: str, locations: Iterable[str]) -> None:
+        """The sitemaps that a host's robots.txt names."""
+        base = normalise(f"{host}/robots.txt")
+        for one in locations:
+            self._discovery.sitemap(one, base, 0)
+
+    def prepare(self, request: Request, held: Held) -> None:
+        """Let a request for a sitemap come back here, however it ends."""
+        request.meta.update(
+            handle_httpstatus_all=True,
+            dont_redirect=True,
+            dont_retry=True,
+            download_maxsize=sitemaps.MOST_BYTES,
+        )
+
+        async def received(response: Response) -> None:
+            await self._received(response, held)
+
+        def failed(failure: Failure) -> None:
+            if isinstance(failure.value, Exception) and may_pass(failure.value):
+                held.retry_entry = held.lease.entry
+
+        request.callback = received
+        request.errback = failed
+
+    async def _received(self, response: Response, held: Held) -> None:
+        if response.status in TRANSIENT_STATUSES:
+            held.retry_entry = held.lease.entry
+        elif 300 <= response.status < 400:
+            self._lead(response, [location(response.headers.get("Location"))])
+            held.filtered = REASON
+        elif response.status < 300:
+            await self._read(response, held)
+        else:
+            held.delivered = False  # it came here, but is the failure that its status says
+
+    async def _read(self, response: Response, held: Held) -> None:
+        try:
+            found = await asyncio.to_thread(sitemaps.read, response.body)
+        except sitemaps.TooLarge as error:
+            held.error = DownloadCancelledError(str(error))
+            return
+        if found.overflow:
+            logger.warning("%s: more than %d URLs", response.url, sitemaps.MOST_URLS)
+        if found.is_index:
+            self._lead(response, found.urls)
+        else:
+            await self._follow(response, found.urls)
+        held.filtered = REASON
+
+    def _lead(self, response: Response, locations: Iterable[str]) -> None:
+        steps = _steps(response.meta[SITEMAP]) + 1
+        for one in locations:
+            self._discovery.sitemap(one, normalise(response.url), steps)
+
+    async def _follow(self, response: Response, urls: list[str]) -> None:
+        base, depth = normalise(response.url), response.meta["depth"] + 1
+        for start in range(0, len(urls), AT_ONCE):
+            self._discovery.follow(urls[start : start + AT_ONCE], base, depth, response.url)
+            await asyncio.sleep(0)
+
+
+def _steps(value: Any) -> int:
+    """Of a seed, the mark may be anything."""
+    return value if type(value) is int else 0

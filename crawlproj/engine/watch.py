@@ -1,0 +1,124 @@
+"""What is asked of Scrapy's engine beyond its public interface: all of it is in this room.
+
+The scheduler must learn that a request has ended, whichever way it went: callback, errback,
+dropped, ignored, redirected, failed. Scrapy has no signal for it. What all ways share is that
+the engine takes the request out of its set of requests in progress, after its callback has
+been exhausted and its items have passed the pipelines. A worker that is cut off from Redis has to
+break off what is under way. `tests/contract/test_engine.py` fails when a new Scrapy changes what
+is used here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from scrapy import Request, version_info
+from scrapy.signalmanager import SignalManager
+from scrapy.utils.defer import _schedule_coro
+
+from crawlproj.engine import flow
+from crawlproj.engine.signals import Signals
+
+if TYPE_CHECKING:
+    from scrapy.core.engine import ExecutionEngine
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+
+KNOWN_SCRAPY = (2, 19)
+"""The version whose engine crawlproj/engine/flow.py follows step by step."""
+
+
+class _Observed(set[Request]):
+    """The engine's requests in progress; tells when one leaves."""
+
+    def __init__(self, requests: set[Request], on_end: Callable[[Request], None]) -> None:
+        super().__init__(requests)
+        self._on_end = on_end
+
+    def remove(self, request: Request) -> None:
+        super().remove(request)
+        self._on_end(request)
+
+
+class EngineWatch:
+    """Tells of the end of every request, of the error that ended its download, and of responses
+    that reach their callback."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+
+    @property
+    def _engine(self) -> ExecutionEngine:
+        return self._crawler.engine
+
+    def quicken(self) -> None:
+        """Let Scrapy do less for nothing, where no setting can say so (crawlproj/engine). Another
+        Scrapy than the one that was looked at goes its own way."""
+        if version_info[:2] != KNOWN_SCRAPY:
+            return
+        flow.quicken(self._engine)
+        if type(self._crawler.signals) is SignalManager:
+            self._crawler.signals.__class__ = Signals
+
+    def on_end(self, callback: Callable[[Request], None]) -> None:
+        """Call back when a request has ended."""
+        slot = self._engine._slot
+        assert slot is not None
+        slot.inprogress = _Observed(slot.inprogress, callback)
+
+    def on_download_error(self, callback: Callable[[Request, Exception], None]) -> None:
+        """Call back with an error that no downloader middleware has dealt with."""
+
+        def process_exception(request: Request, exception: Exception) -> None:
+            callback(request, exception)
+
+        methods: Any = self._engine.downloader.middleware.methods
+        methods["process_exception"].append(process_exception)
+
+    def on_callback(self, callback: Callable[[Response], None]) -> None:
+        """Call back with a response that its callback is about to get, whatever its status: no
+        spider middleware has turned it away."""
+
+        def process_spider_input(response: Response) -> None:
+            callback(response)
+
+        self._engine.scraper.spidermw.methods["process_spider_input"].append(process_spider_input)
+
+    def wake(self) -> None:
+        """Make the engine ask for requests at the next turn of the loop."""
+        slot = self._engine._slot
+        if slot is not None and slot.closing is None:
+            slot.nextcall.schedule()
+
+    def close(self, reason: str) -> None:
+        """Close the spider, gracefully, unless it is closing already."""
+        slot = self._engine._slot
+        if slot is not None and slot.closing is None:
+            _schedule_coro(self._engine.close_spider_async(reason=reason))
+
+    def cut(self) -> int:
+        """Break off every download that is under way; returns how many there were."""
+        handlers = self._engine.downloader.handlers._handlers.values()
+        return sum(handler.cut() for handler in handlers if hasattr(handler, "cut"))
+
+    @property
+    def closing(self) -> bool:
+        """True once the engine takes no more requests."""
+        slot = self._engine._slot
+        return slot is None or slot.closing is not None
+
+    @property
+    def is_starting(self) -> bool:
+        """True while the spider's `start()` may still yield."""
+        return self._engine._start is not None
+
+    async def process_item(self, item: Any) -> None:
+        """Send an item that no page has yielded through the pipelines and feeds."""
+        scraper = self._engine.scraper
+        await scraper.start_itemproc_async(item, response=None)
+        # A closing scraper waits for items, but looks again only when a page ends.
+        slot = scraper.slot
+        if slot is not None and slot.closing is not None and not slot.closing.called:
+            scraper._check_if_closing()

@@ -1,0 +1,79 @@
+"""Only what is wanted is downloaded: of anything else the headers are enough.
+
+Servers are told which content types are wanted. A response of another type is recognised by its
+headers and its body is not read; it goes on like any response, empty, and gets its row. What a
+component fetches for itself, such as robots.txt, a sitemap or media that were asked for, is read
+whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from scrapy import Request, signals
+from scrapy.exceptions import StopDownload
+from scrapy.http.request import NO_CALLBACK
+
+from crawlproj.config import Config
+from crawlproj.discover.sitemap_reading import SITEMAP
+from crawlproj.politeness.permission import ROBOTS_TXT
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from scrapy.crawler import Crawler
+    from scrapy.http import Headers, Response
+
+EXEMPT = frozenset({ROBOTS_TXT, SITEMAP})
+"""Keys of `request.meta` that mark what is read whatever its type."""
+
+STOPPED = "download_stopped"
+"""Scrapy's flag on a response whose body was not read."""
+
+
+class ContentMiddleware:
+    """Asks for the wanted content types and stops the download of others."""
+
+    def __init__(self, wanted: Collection[str]) -> None:
+        self._wanted = frozenset(wanted)
+        self._accept = ", ".join([*wanted, "*/*;q=0.1"])
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        self = cls(Config.from_settings(crawler.settings).content_types)
+        crawler.signals.connect(self._headers_received, signals.headers_received)
+        return self
+
+    def process_request(self, request: Request) -> None:
+        if not _is_exempt(request):
+            request.headers.setdefault("Accept", self._accept)
+
+    def _headers_received(self, headers: Headers, request: Request) -> None:
+        if not _is_exempt(request) and not self.is_wanted(content_type(headers)):
+            raise StopDownload(fail=False)
+
+    def is_wanted(self, kind: str) -> bool:
+        """True for a wanted type, and for none: it may be anything."""
+        family = kind.partition("/")[0]
+        return not kind or not self._wanted.isdisjoint((kind, f"{family}/*", "*/*"))
+
+
+def content_type(headers: Headers) -> str:
+    """`text/html`, without parameters; '' if there is none that could be one."""
+    value = headers.get("Content-Type") or b""
+    kind = value.decode("latin-1").partition(";")[0].strip().lower()
+    return kind if "/" in kind else ""
+
+
+def body_size(response: Response) -> int:
+    """The size of a body: as the server has announced it, where it was not read."""
+    if STOPPED not in response.flags:
+        return len(response.body)
+    announced = (response.headers.get("Content-Length") or b"").strip()
+    return int(announced) if announced.isdigit() else 0
+
+
+def _is_exempt(request: Request) -> bool:
+    # Scrapy's mark on requests that are not a spider's.
+    return request.callback is NO_CALLBACK or not EXEMPT.isdisjoint(request.meta)

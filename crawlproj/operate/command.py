@@ -1,0 +1,207 @@
+"""What our commands share: how they speak, the crawl's frontier, exit codes.
+
+0 is success, 1 is "no", 2 is wrong use. Whatever is wrong is said in one line on standard error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Iterable
+from typing import Any, NoReturn
+
+from redis.exceptions import RedisError
+from scrapy.commands import ScrapyCommand
+from scrapy.exceptions import UsageError
+
+from crawlproj.config import Config, arguments, refuse_unknown_arguments
+from crawlproj.discover.ranking import strategy
+from crawlproj.discover.seeds import read_seeds
+from crawlproj.errors import ConfigError, CrawlError
+from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.pacing import Overrides
+from crawlproj.operate import crawls
+from crawlproj.operate.profiles import refuse_unknown_profile
+from crawlproj.server import connection
+from crawlproj.urls import UrlError, normalise
+from crawlproj.worker import join
+
+ARGUMENTS_OF = "site"
+"""The spider whose arguments are known; those of others are their own affair."""
+
+
+class ProjectCommand(ScrapyCommand):
+    """A command of ours. Subclasses say in `act` what it does; its exit code is what that returns.
+
+    `arguments` is shown after the command's name in the help, `most_arguments` counts them.
+    """
+
+    requires_project = True
+    requires_crawler_process = False
+    default_settings = {"LOG_ENABLED": False}
+    summary = ""
+    arguments = ""
+    most_arguments: int | None = None
+
+    def syntax(self) -> str:
+        return self.arguments
+
+    def short_desc(self) -> str:
+        return self.summary
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        speak_in_one_line(parser)
+        super().add_options(parser)
+
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        check_profile()
+        super().process_options(args, opts)
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        self._refuse_surplus(args)
+        try:
+            self.exitcode = self.act(args, opts)
+        except ConfigError as error:
+            raise UsageError(str(error)) from None
+        except (CrawlError, RedisError, OSError) as error:
+            print(" ".join(str(error).split()), file=sys.stderr)
+            self.exitcode = 1
+        except KeyboardInterrupt:
+            self.exitcode = 1
+
+    def act(self, args: list[str], opts: argparse.Namespace) -> int:
+        """Do it; returns the exit code."""
+        raise NotImplementedError
+
+    def wrong_use(self, problem: str) -> UsageError:
+        """An error that shows how the command is used."""
+        return UsageError(f"{problem}: scrapy {self.name} {self.syntax()}")
+
+    @property
+    def name(self) -> str:
+        """As it is typed."""
+        return type(self).__module__.rpartition(".")[2]
+
+    def _refuse_surplus(self, args: list[str]) -> None:
+        # Scrapy hands options that it does not know on as arguments.
+        for arg in args:
+            if arg.startswith("-") and arg != "-":
+                raise self.wrong_use(f"no such option {arg}")
+        if self.most_arguments is not None and len(args) > self.most_arguments:
+            raise self.wrong_use(f"too many arguments, from {args[self.most_arguments]!r} on")
+
+
+class FrontierCommand(ProjectCommand):
+    """A command about one crawl, which is named first. Subclasses say in `work` what to do with
+    its frontier."""
+
+    most_arguments: int | None = 1
+    may_begin = False
+    """True where the crawl need not be there yet."""
+
+    def syntax(self) -> str:
+        return f"<crawl> {self.arguments}".strip()
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        offer_json(parser)
+
+    def act(self, args: list[str], opts: argparse.Namespace) -> int:
+        if not args:
+            raise self.wrong_use("give the crawl's name")
+        self.check(args[1:], opts)
+        return asyncio.run(self._connected(args, opts))
+
+    def check(self, rest: list[str], opts: argparse.Namespace) -> None:
+        """Raise for wrong use, before Redis is asked for anything."""
+
+    async def _connected(self, args: list[str], opts: argparse.Namespace) -> int:
+        assert self.settings is not None
+        Config.from_settings(self.settings)
+        resolved = connection.resolve(self.settings)
+        if resolved.notice:
+            print(resolved.notice, file=sys.stderr)
+        client = await connection.connect(resolved.url, resolved.params)
+        try:
+            frontier = Frontier(client, args[0], f"command-{self.name}")
+            if not self.may_begin and not opts.json:
+                seeds = join.seed_list_of(client, self.settings, frontier.crawl)
+                await crawls.refuse_unknown(frontier, seeds.key)
+            return await self.work(frontier, args[1:], opts)
+        finally:
+            await client.aclose()
+
+    async def work(self, frontier: Frontier, rest: list[str], opts: argparse.Namespace) -> int:
+        """Do it; returns the exit code."""
+        raise NotImplementedError
+
+
+def offer_json(parser: argparse.ArgumentParser) -> None:
+    """Add the option that `show` goes by."""
+    parser.add_argument("--json", action="store_true", help="print JSON, for scripts")
+
+
+def show(opts: argparse.Namespace, found: Any, text: str) -> None:
+    """Print the result: JSON for scripts, text for people."""
+    print(json.dumps(found, indent=2) if opts.json else text)
+
+
+def speak_in_one_line(parser: argparse.ArgumentParser) -> None:
+    """Say what is wrong with the arguments without showing the usage first."""
+
+    def error(message: str) -> NoReturn:
+        print(" ".join(message.split()), file=sys.stderr)
+        sys.exit(2)
+
+    parser.error = error  # type: ignore[method-assign]
+
+
+def check_profile() -> None:
+    """Wrong use, if the profile that was asked for is not there."""
+    try:
+        refuse_unknown_profile()
+    except ConfigError as error:
+        raise UsageError(str(error)) from None
+
+
+def check_start(settings: Any, names: Iterable[str], args: list[str], given: dict[str, str]) -> str:
+    """Say before anything starts what would stop it: the spider's name, its arguments, its seeds,
+    the settings, Redis. Returns the name."""
+    if len(args) != 1 or args[0] not in names:
+        wanted = f"{args[0]}: no such spider" if args else "which spider?"
+        raise ConfigError(f"{wanted}; name one of {', '.join(names)} (scrapy crawl site)")
+    own = settings.copy()
+    if args[0] == ARGUMENTS_OF:
+        refuse_unknown_arguments(given)
+        for name, setting in arguments().items():
+            if name in given:
+                own.set(setting, given[name], priority="cmdline")
+    config = Config.from_settings(own, given)
+    _check_seeds(config.seeds)
+    strategy(config.strategy, config.weights)
+    Overrides(config.overrides)
+    resolved = connection.resolve(settings)
+    if resolved.notice:
+        print(resolved.notice, file=sys.stderr)
+    # Not asyncio.run(): it would leave the thread without the loop that Scrapy looks for.
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(_check_redis(resolved))
+    loop.close()
+    return args[0]
+
+
+def _check_seeds(seeds: str) -> None:
+    try:
+        for seed in read_seeds(seeds):
+            normalise(seed)
+    except UrlError as error:
+        raise ConfigError(f"seeds: {error}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"seeds={seeds}: the file cannot be read: {error}") from None
+
+
+async def _check_redis(resolved: connection.Resolved) -> None:
+    client = await connection.connect(resolved.url, resolved.params)
+    await client.aclose()

@@ -1,0 +1,58 @@
+"""The workers of one machine, each in its place: started, watched, replaced when they end early.
+
+A worker that has reached its memory limit asks for a successor by its exit code, and one that was
+killed cannot ask. Others have said in their log why they ended, and a successor would say it again.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections import deque
+from collections.abc import Callable
+
+from crawlproj.worker.memory_limit import REPLACE_ME
+
+MOST_REPLACED = 10
+WITHIN_S = 300.0
+"""A place whose workers end early that often, within so many seconds, stays empty."""
+
+Process = subprocess.Popen[bytes]
+
+
+class Place:
+    """One worker after the other."""
+
+    def __init__(self, name: str, start: Callable[[], Process]) -> None:
+        self.name = name
+        self._start = start
+        self._replaced_at: deque[float] = deque(maxlen=MOST_REPLACED)
+        self.process = start()
+
+    @property
+    def is_manned(self) -> bool:
+        """True while its worker runs."""
+        return self.process.poll() is None
+
+    def replace(self) -> str:
+        """Start another worker if this one ended before its time; returns what to say of it."""
+        code = self.process.poll()
+        if code is None or not (code == REPLACE_ME or code < 0):
+            return ""
+        ended = "reached its memory limit" if code == REPLACE_ME else f"was killed (signal {-code})"
+        now = time.monotonic()
+        if len(self._replaced_at) == MOST_REPLACED and now - self._replaced_at[0] < WITHIN_S:
+            return ""
+        self._replaced_at.append(now)
+        before, self.process = self.process.pid, self._start()
+        return f"{self.name}: process {before} {ended}; process {self.process.pid} goes on"
+
+    @property
+    def complaint(self) -> str:
+        """What went wrong at the end, if anything did."""
+        code = self.process.poll()
+        if not code:
+            return ""
+        often = len(self._replaced_at) == MOST_REPLACED
+        why = f", after {MOST_REPLACED} before it: see its log" if often else ""
+        return f"{self.name}: process {self.process.pid} ended with {code}{why}"

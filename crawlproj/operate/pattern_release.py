@@ -1,0 +1,70 @@
+"""The URL patterns that a crawl has set aside, on all of its shards: found, released.
+
+Knows the frontier, not the command line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from crawlproj.frontier import pattern_store
+from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.pattern_store import Pattern
+from crawlproj.frontier.refusals import CrawlFinished
+from crawlproj.items import utc_timestamp
+from crawlproj.worker.identity import new_name
+
+
+async def find(frontier: Frontier, *, released: bool = False) -> list[Pattern]:
+    """Those that are set aside, of a frontier that is attached, most URLs first; with those that
+    have been released, if wanted."""
+    known = [one for shard in frontier.shards for one in await pattern_store.patterns(shard)]
+    wanted = [one for one in known if released or not one.released_ms]
+    return sorted(wanted, key=lambda one: (-one.urls, name(one)))
+
+
+def name(pattern: Pattern) -> str:
+    """As users see it and write it."""
+    return pattern.host + pattern.pattern
+
+
+async def rows(frontier: Frontier, patterns: Sequence[Pattern]) -> list[dict[str, Any]]:
+    """Patterns as people read them, in their order."""
+    kept: dict[Pattern, int] = {}
+    for shard in frontier.shards:
+        some = [one for one in patterns if one.shard == shard.number]
+        kept |= zip(some, await pattern_store.kept(shard, some), strict=True)
+    return [_row(one, kept[one]) for one in patterns]
+
+
+def _row(pattern: Pattern, kept: int) -> dict[str, Any]:
+    return {
+        "pattern": name(pattern),
+        "why": pattern.why,
+        "urls": pattern.urls,
+        "kept": kept,
+        "since": utc_timestamp(pattern.since_ms / 1000),
+        "released_at": utc_timestamp(pattern.released_ms / 1000) if pattern.released_ms else None,
+    }
+
+
+async def release(frontier: Frontier, patterns: Sequence[Pattern]) -> int:
+    """Queue what was kept of them; returns how many URLs. A finished crawl becomes a stopped one,
+    which the next start resumes."""
+    pusher = new_name()
+    queued = 0
+    for pattern in patterns:
+        queued += await _release(frontier, pattern, pusher)
+    for shard in frontier.shards:
+        await shard.leave(pusher)
+    return queued
+
+
+async def _release(frontier: Frontier, pattern: Pattern, pusher: str) -> int:
+    while True:
+        try:
+            return await pattern_store.release(frontier.shards[pattern.shard], pattern, pusher)
+        except CrawlFinished:
+            # It may have finished just now, so this cannot be asked beforehand.
+            await frontier.control("stopped", ["finished"])

@@ -1,0 +1,143 @@
+"""Live progress: a line in the log and a row of stats each interval, a summary at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from redis.exceptions import RedisError
+from scrapy import signals
+from scrapy.exceptions import NotConfigured
+
+from crawlproj.config import Config
+from crawlproj.engine.watch import EngineWatch
+from crawlproj.errors import CrawlError
+from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.refusals import CrawlWiped
+from crawlproj.items import StatsItem, utc_timestamp
+from crawlproj.operate import status
+from crawlproj.output import folder, summary
+from crawlproj.plural import counted
+from crawlproj.scheduler import Scheduler
+from crawlproj.server import connection
+from crawlproj.worker.identity import plain
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from scrapy.crawler import Crawler
+
+logger = logging.getLogger(__name__)
+
+
+class Progress:
+    """Reports what this worker does and how the crawl stands."""
+
+    def __init__(self, crawler: Crawler, folder: Path, interval_s: float) -> None:
+        self._crawler = crawler
+        self._folder = folder
+        self._interval_s = interval_s
+        self._before = (0, 0, 0)
+        self._before_at = time.monotonic()
+        self._task: asyncio.Task[None] | None = None
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        config = Config.from_settings(crawler.settings)
+        if not config.reports:
+            raise NotConfigured("CRAWL_REPORTS is off")
+        folder = Path(config.output) / crawler.spidercls.name
+        self = cls(crawler, folder, config.stats_interval_s)
+        crawler.signals.connect(self._opened, signals.spider_opened)
+        crawler.signals.connect(self._closed, signals.spider_closed)
+        return self
+
+    @property
+    def _scheduler(self) -> Scheduler | None:
+        scheduler = self._crawler.engine.scheduler
+        return scheduler if isinstance(scheduler, Scheduler) and scheduler.is_open else None
+
+    async def _opened(self) -> None:
+        scheduler = self._scheduler
+        if scheduler is not None:
+            folder.prepare(self._folder, scheduler.frontier.shards[0].epoch)
+            self._task = asyncio.create_task(self._run())
+
+    async def _closed(self, reason: str) -> None:
+        scheduler = self._scheduler
+        if self._task is None or scheduler is None:
+            return
+        self._task.cancel()
+        try:
+            await self._write_summary(scheduler)
+        except (CrawlError, RedisError, OSError) as error:
+            logger.error("The summary could not be written: %s", error)
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(self._interval_s)
+            try:
+                await self._tick()
+            except (CrawlError, RedisError) as error:
+                logger.debug("No progress to show: %s", error)
+
+    async def _tick(self) -> None:
+        scheduler = self._scheduler
+        if scheduler is None:
+            return
+        now = await status.read(scheduler.observer())
+        row = self._row(plain(scheduler.frontier.worker), now)
+        await EngineWatch(self._crawler).process_item(row)
+        logger.info(
+            "%s here (%.1f/s) | crawl: %d done, %d queued, %d leased, %d dead, %s, %s",
+            counted(self._before[0], "page"),
+            row.pages_per_s,
+            now["done"],
+            now["queued"] + now["delayed"],
+            now["leased"],
+            now["dead"],
+            counted(now["hosts"], "host"),
+            counted(len(now["workers"]), "worker"),
+        )
+
+    def _row(self, worker: str, now: dict[str, Any]) -> StatsItem:
+        pages, size, errors = self._totals()
+        at, elapsed_s = time.monotonic(), time.monotonic() - self._before_at
+        row = StatsItem(
+            at=utc_timestamp(),
+            worker=worker,
+            pages=pages - self._before[0],
+            pages_per_s=round((pages - self._before[0]) / elapsed_s, 2),
+            bytes=size - self._before[1],
+            errors=errors - self._before[2],
+            queued=now["queued"],
+            leased=now["leased"],
+            hosts=now["hosts"],
+        )
+        self._before, self._before_at = (pages, size, errors), at
+        return row
+
+    def _totals(self) -> tuple[int, int, int]:
+        value = self._crawler.stats.get_value
+        pages = value("response_received_count", 0)
+        return pages, value("downloader/response_bytes", 0), value("crawl/failures", 0)
+
+    async def _write_summary(self, scheduler: Scheduler) -> None:
+        client = await connection.connect(*scheduler.address)
+        try:
+            frontier = Frontier(client, scheduler.spider.name, scheduler.frontier.worker)
+            now = await status.read(frontier)
+            is_last = await status.is_last_word(frontier, now)
+        finally:
+            await client.aclose()
+        if now["epoch"] is None:
+            raise CrawlWiped
+        if now["balance"] != 0:
+            logger.error("The ledger does not balance: %d", now["balance"])
+        written = status.sum_up(now)
+        summary.write(self._folder, written)
+        text = f"\n{summary.to_text(written)}" if is_last else f" ({summary.in_short(written)})"
+        logger.info("Summary in %s%s", self._folder, text)

@@ -1,0 +1,72 @@
+"""Deletes a crawl's state, piece by piece, so that a large one blocks nobody."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from redis.exceptions import ResponseError
+
+from crawlproj.discover.ranking import LOWEST
+from crawlproj.frontier import keys
+from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.hosts import read_host
+from crawlproj.frontier.shard import MOST_LAYERS
+from crawlproj.politeness.permission import FIRST
+
+AT_ONCE = 500
+
+
+async def purge(frontier: Frontier, seeds_key: str | None = None) -> None:
+    """Forget the crawl: queues, leases, ledger, seen filter, dead letters, and the seeds that wait
+    at this key, or where they do unless a project says otherwise."""
+    client, crawl = frontier.client, frontier.crawl
+    for shard in frontier.shards:
+        number = shard.number
+        with suppress(ResponseError):  # of another type, and gone below all the same
+            await _unlink_hosts(frontier, number)
+        for worker in await _workers(frontier, number):
+            await client.unlink(keys.leased_prefix(crawl, number).encode() + worker)
+        for pattern in await _fields(frontier, keys.patterns(crawl, number)):
+            await client.unlink(keys.aside_prefix(crawl, number).encode() + pattern)
+        for group in await _fields(frontier, keys.groups(crawl, number)):
+            await client.unlink(keys.line_prefix(crawl, number).encode() + group)
+        seen = keys.seen_prefix(crawl, number)
+        await client.unlink(*(f"{seen}{layer}" for layer in range(MOST_LAYERS)))
+        await client.unlink(*keys.vector(crawl, number))
+    seeds = seeds_key or keys.start_urls(crawl)
+    for key in (seeds, keys.rejected(seeds), keys.taking(seeds)):
+        await client.unlink(key)
+
+
+async def _workers(frontier: Frontier, number: int) -> list[bytes]:
+    with suppress(ResponseError):
+        return list(await frontier.client.zrange(keys.workers(frontier.crawl, number), 0, -1))
+    return []
+
+
+async def _fields(frontier: Frontier, key: str) -> list[bytes]:
+    with suppress(ResponseError):
+        return list(await frontier.client.hkeys(key))
+    return []
+
+
+async def _unlink_hosts(frontier: Frontier, number: int) -> None:
+    hosts = keys.hosts(frontier.crawl, number)
+    queue = keys.queue_prefix(frontier.crawl, number)
+    names: list[bytes] = []
+    async for host, packed in frontier.client.hscan_iter(hosts, count=AT_ONCE):
+        names += [f"{queue}{level}:".encode() + host for level in _levels(packed)]
+        names.append(keys.robots(frontier.crawl, number, "").encode() + host)
+        if len(names) >= AT_ONCE:
+            await frontier.client.unlink(*names)
+            names = []
+    if names:
+        await frontier.client.unlink(*names)
+
+
+def _levels(packed: bytes) -> list[int]:
+    """The levels at which a host has queues: all there can be, where its record is damaged."""
+    try:
+        return [int(level) for level in read_host(packed).levels]
+    except Exception:  # whatever may be wrong with bytes of unknown origin
+        return list(range(LOWEST, FIRST + 1))

@@ -1,0 +1,64 @@
+"""Which address a host is at, found out before its first request: for POLITENESS_GROUP = address.
+
+A lease of a host whose group the frontier does not know goes back with the address instead of out,
+and the host joins those that are there already. The first answer counts, for the whole crawl and
+all workers: a host whose name changes its mind keeps the pace of its first address. Of several
+addresses it is the lowest, so that it does not matter in which order a name server gives them. A
+host without an address keeps its own pace, and its requests fail as they would have.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from crawlproj.fetch.connections import SystemResolver
+from crawlproj.worker.outcome import Held
+
+MOST_AT_ONCE = 256
+"""Hosts whose address is being looked for; no page is begun while there are more."""
+
+
+class AddressGroups:
+    """Looks for addresses, and ends the leases that were taken for it."""
+
+    def __init__(self, end: Callable[[Held], None]) -> None:
+        self._end = end
+        self._resolver = SystemResolver()
+        self._nowhere: set[str] = set()
+        self._searches: set[asyncio.Task[None]] = set()
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._searches) >= MOST_AT_ONCE
+
+    def seek(self, held: Held) -> bool:
+        """True if the lease has to wait for the address of its host; it is then taken care of."""
+        host = held.lease.host
+        if held.lease.group or host in self._nowhere:
+            self._nowhere.discard(host)
+            return False
+        search = asyncio.create_task(self._find(held))
+        self._searches.add(search)
+        search.add_done_callback(self._searches.discard)
+        return True
+
+    async def close(self) -> None:
+        """Give up; what is still leased goes back with the rest."""
+        for search in self._searches:
+            search.cancel()
+        await self._resolver.close()
+
+    async def _find(self, held: Held) -> None:
+        try:
+            held.group = await self._address(urlsplit(held.lease.host).hostname or "")
+        except (OSError, ValueError):
+            self._nowhere.add(held.lease.host)
+        held.returned = True
+        self._end(held)
+
+    async def _address(self, name: str) -> str:
+        found = {ip_address(one["host"]) for one in await self._resolver.resolve(name)}
+        return str(min(found, key=lambda address: (address.version, int(address))))

@@ -1,0 +1,135 @@
+"""What a response or an error says about how its host wants to be treated.
+
+The frontier keeps each host's pace for all workers; this middleware tells it, request by request,
+how long the host should rest, whether it is failing, and for how long nobody should ask it. It
+decides nothing about the request itself.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from scrapy.exceptions import NotConfigured
+
+from crawlproj.config import Config
+from crawlproj.discover.links import MAX_SHOWN
+from crawlproj.frontier import pacing
+from crawlproj.politeness.permission import ROBOTS_TXT
+from crawlproj.worker.outcome import TRANSIENT_STATUSES, Held, NoLongerOurs, may_pass
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+    from crawlproj.scheduler import Scheduler
+
+logger = logging.getLogger(__name__)
+
+ANSWERED, FAILED, OVERLOADED = -1, 1, 2
+
+
+class PolitenessMiddleware:
+    """Notes pause, hold and health of the host on each leased request."""
+
+    def __init__(self, config: Config, scheduler: Callable[[], Scheduler | None]) -> None:
+        self._scheduler = scheduler
+        self._has_warned = False
+        self._slowness = config.slowness
+        self._longest_pause_ms = round(config.longest_pause_s * 1000)
+        self._backoff_ms = round(config.backoff_s * 1000)
+        self._longest_hold_ms = round(config.longest_hold_s * 1000)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        from crawlproj.scheduler import Scheduler
+
+        def scheduler() -> Scheduler | None:
+            found: Any = crawler.engine.scheduler
+            return found if isinstance(found, Scheduler) else None
+
+        if "crawlproj" not in str(crawler.settings["SCHEDULER"]):
+            raise NotConfigured("without crawlproj's scheduler nobody keeps a pace")
+        return cls(Config.from_settings(crawler.settings), scheduler)
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        if held := self._held(request):
+            failed = response.status in TRANSIENT_STATUSES
+            held.last_status = response.status
+            came = response if request.meta.get(ROBOTS_TXT) == held.lease.host else None
+            overloaded = response.status in pacing.OVERLOADED
+            health = (OVERLOADED if overloaded else FAILED) if failed else ANSWERED
+            self._note(held, health, came)
+            if failed:
+                asked = response.headers.get("Retry-After")
+                self._hold(held, response.status, asked)
+        return response
+
+    def process_exception(self, request: Request, exception: Exception) -> None:
+        if isinstance(exception, NoLongerOurs):
+            return  # it says nothing about the host
+        if held := self._held(request):
+            failed = may_pass(exception)
+            self._note(held, FAILED if failed else ANSWERED)
+            if failed:
+                self._hold(held, 0, None)
+
+    def _held(self, request: Request) -> Held | None:
+        scheduler = self._scheduler()
+        if scheduler is None:
+            return None
+        held = scheduler.notes.of(request)
+        if held is None and not self._has_warned:
+            self._has_warned = True
+            logger.warning(
+                "%s was not asked for through the frontier: such requests keep no host's pace and "
+                "heed no robots.txt (docs/politeness.md); this is said once",
+                request.url[:MAX_SHOWN],
+            )
+        return held
+
+    def _note(self, held: Held, health: int, robots_txt: Response | None = None) -> None:
+        scheduler, host = self._scheduler(), held.lease.host
+        assert scheduler is not None
+        override = scheduler.frontier.overrides.for_host(host)
+        # The crawl's delay, not this worker's: whoever began it has set it for all.
+        crawl_s = scheduler.frontier.limits.delay_ms / 1000
+        delay_s = crawl_s if override.delay_s is None else override.delay_s
+        held.failed = health
+        held.per_host = scheduler.frontier.connections(held.lease)
+        held.pause_ms = pacing.pause_ms(
+            round(delay_s * 1000),
+            self._crawl_delay_s(host, robots_txt),
+            (time.monotonic() - held.started_at) * 1000,
+            factor=self._slowness if delay_s else 0,
+            most_ms=self._longest_pause_ms,
+        )
+
+    def _crawl_delay_s(self, host: str, robots_txt: Response | None) -> float | None:
+        """What the host's robots.txt asks for: already before the request after it."""
+        scheduler = self._scheduler()
+        permission = scheduler.permission if scheduler is not None else None
+        if permission is None:
+            return None
+        if robots_txt is not None:
+            return permission.delay_in_s(host, robots_txt)
+        return permission.delay_s(host)
+
+    def _hold(self, held: Held, status: int, retry_after: bytes | None) -> None:
+        held.hold_ms = pacing.hold_ms(
+            status,
+            pacing.retry_after_ms(retry_after, datetime.now(UTC), most_ms=self._longest_hold_ms),
+            held.lease.host_failures + 1,
+            base_ms=self._backoff_ms,
+            most_ms=self._longest_hold_ms,
+            jitter=random.random(),
+        )
+        if scheduler := self._scheduler():
+            scheduler.holds.note(held.lease, held.hold_ms, for_group=held.failed == OVERLOADED)

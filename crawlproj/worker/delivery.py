@@ -1,0 +1,298 @@
+"""What a worker hands in: the links that it found and the rows, side by side, then ended pages.
+
+When Redis has no room for links, they and the pages that led to them wait here, while pages
+without new links are settled all the same: that is what makes room. A page that waits, for that
+or for a slow disk, keeps its lease and lets its host go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+
+from redis.exceptions import OutOfMemoryError
+
+from crawlproj import failpoints
+from crawlproj.discover.ranking import HIGHEST
+from crawlproj.frontier.concurrent import all_of
+from crawlproj.frontier.messages import Kind, Push, Settlement
+from crawlproj.frontier.refusals import CrawlFinished
+from crawlproj.frontier.shard import Shard
+from crawlproj.plural import counted
+from crawlproj.server.memory import Pressure
+from crawlproj.worker.outbox import Ended, Outbox
+
+if TYPE_CHECKING:
+    from crawlproj.frontier.frontier import Frontier
+    from crawlproj.worker.exchange import Hooks
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Part: TypeAlias = tuple[Shard, list[Push], int]
+"""One script call: its shard, its URLs, and the known links that it counts."""
+
+PUSH_AT_ONCE = 500
+"""URLs in one script call: Redis does nothing else meanwhile."""
+
+LEAST_AT_ONCE = 50
+"""URLs in a call that is not made smaller, however little room there is."""
+
+PATIENCE_S = 2.0
+"""How long links wait for pages to make room before some of them are pushed above the watermark:
+a worker that can settle nothing has nothing to wait for."""
+
+ROWS = "rows"
+"""What the thread is called that writes them."""
+
+DISK_S = 0.25
+"""How long hosts wait for a disk, at most: their pages may have to wait longer."""
+
+
+class Insist(Protocol):
+    """Does an operation, however long Redis is away."""
+
+    def __call__(self, operation: Callable[[], Awaitable[T]], /) -> Awaitable[T]: ...
+
+
+class Delivery:
+    """The way from a worker to the frontier. One `run` at a time."""
+
+    def __init__(
+        self, frontier: Frontier, hooks: Hooks, insist: Insist, *, backlog: int, watermark: float
+    ) -> None:
+        self._frontier = frontier
+        self._hooks = hooks
+        self._insist = insist
+        self._backlog = backlog
+        self.outbox = Outbox()
+        self.pressure = Pressure(frontier.client, watermark)
+        self.scope: set[str] = set()
+        self.seen_locally = 0
+        self._parts: list[deque[Part]] = []
+        self._batch_size = 0
+        self._moved_at = time.monotonic()
+        # One of its own: in the threads of the event loop, rows would wait behind slow names.
+        self._disk = ThreadPoolExecutor(1, ROWS)
+
+    def close(self) -> None:
+        """Nothing will be handed in any more."""
+        self._disk.shutdown(wait=False)
+
+    def add(self, item: Push, *, once: bool) -> bool:
+        """Collect a URL; False if it waits already."""
+        # A page in hand waits for its host's robots.txt: without it nothing moves.
+        urgent = item.kind == Kind.UNFILTERED and item.level > HIGHEST
+        return self.outbox.add(item, once=once, urgent=urgent)
+
+    @property
+    def is_full(self) -> bool:
+        """True when so much waits that no more pages should be begun."""
+        return len(self.outbox) + len(self.outbox.ended) >= self._backlog
+
+    @property
+    def links_without_room(self) -> int:
+        """Links that wait because Redis is short of memory."""
+        return len(self.outbox) if self.pressure.is_tight else 0
+
+    async def run(
+        self, *, is_last: bool, in_any_case: bool = False
+    ) -> list[tuple[int, Settlement]]:
+        """Push what has room (or all that Redis takes) while rows are written, then settle; returns
+        the settled.
+
+        `is_last` says that nothing more is under way: known links are counted along with the next
+        new ones as long as there will be some.
+        """
+        judged = await self._judge_ended()
+        # Beside the pushing, which takes about as long: a host waits for neither the longer.
+        writing = asyncio.create_task(self._write_rows(judged))
+        try:
+            await self._push_waiting(is_last, in_any_case)
+            settled = await self._settle_ended(judged, writing)
+        finally:
+            writing.cancel()
+        self.pressure.tell(len(self.outbox), self._must_go_on())
+        return settled
+
+    async def push_now(self, pushes: list[Push]) -> None:
+        """Push seeds; raises what the frontier, or a Redis without room, says against them."""
+        await self._widen_scope(pushes)
+        await self._push_parts(self._cut(pushes, 0))
+
+    # Links
+
+    async def _push_waiting(self, is_last: bool, in_any_case: bool) -> None:
+        """Push what waits now: what comes meanwhile goes the next time, or pages would never be
+        settled while links keep coming."""
+        waiting = len(self.outbox)
+        try:
+            while waiting > 0 or self._parts or (is_last and self.seen_locally):
+                await self._insist(self.pressure.look)
+                if self.pressure.is_tight and not (in_any_case or self._must_go_on()):
+                    return
+                await self._push_some()
+                waiting -= self._batch_size
+                self._moved_at = time.monotonic()
+        except OutOfMemoryError:
+            self.pressure.refused()
+            self._halve()
+
+    def _must_go_on(self) -> bool:
+        waited_s = time.monotonic() - self._moved_at
+        return self.is_full or self.outbox.is_urgent or waited_s >= PATIENCE_S
+
+    async def _push_some(self) -> None:
+        """One batch. What Redis refuses of it comes first the next time: nothing goes twice."""
+        if not self._parts:
+            batch = self.outbox.first(PUSH_AT_ONCE * len(self._frontier.shards))
+            await self._widen_scope(batch)
+            seen_locally, self.seen_locally = self.seen_locally, 0
+            self._parts = self._cut(batch, seen_locally)
+            self._batch_size = len(batch)
+        try:
+            await self._push_parts(self._parts)
+        except CrawlFinished:
+            await self._come_late()
+        self._parts = []
+        self.outbox.gone(self._batch_size)
+
+    async def _come_late(self) -> None:
+        """A new seed that comes just when others have ended the crawl opens it again."""
+        late = [item for parts in self._parts for _, items, _ in parts for item in items]
+        seeds = [item for item in late if item.kind == Kind.SEED]
+        if await self._insist(partial(self._frontier.has_new, seeds)):
+            logger.info("Opening the crawl again: %s came as it ended", counted(len(seeds), "seed"))
+            await self._insist(self._frontier.reopen)
+            await self._push_parts(self._parts)
+        elif len(late) > len(seeds):
+            logger.warning("%s came after the crawl had finished", counted(len(late), "URL"))
+
+    async def _push_parts(self, parts: list[deque[Part]]) -> None:
+        """Shards are served side by side; what one of them has taken is gone from `parts`."""
+        await all_of(map(self._serve, parts))
+
+    async def _serve(self, parts: deque[Part]) -> None:
+        while parts:
+            await self._push(*parts[0])
+            parts.popleft()
+            failpoints.reached("pushed")
+
+    def _halve(self) -> None:
+        """What was refused at once may go piece by piece."""
+        for parts in self._parts:
+            if parts and len(items := parts[0][1]) > LEAST_AT_ONCE:
+                shard, _, seen_locally = parts.popleft()
+                half = len(items) // 2
+                parts.extendleft([(shard, items[half:], 0), (shard, items[:half], seen_locally)])
+
+    async def _push(self, shard: Shard, items: list[Push], seen_locally: int) -> None:
+        """Push until it is kept: what a failover took back goes again."""
+        push = partial(shard.push, self._frontier.worker, items, seen_locally)
+        await self._insist(push)
+        self.pressure.accepted()
+        while not await self._insist(partial(self._frontier.keeps, shard)):
+            lost = counted(len(items), "URL")
+            logger.warning("A failover has lost %s: pushing again", lost)
+            await self._insist(push)
+
+    def _cut(self, pushes: list[Push], seen_locally: int) -> list[deque[Part]]:
+        """Script calls, by shard; the first of them counts the known links."""
+        groups = self._frontier.by_shard(pushes) or {0: []}
+        cut: list[deque[Part]] = []
+        for number, items in groups.items():
+            shard, starts = (
+                self._frontier.shards[number],
+                range(0, max(1, len(items)), PUSH_AT_ONCE),
+            )
+            cut.append(deque((shard, items[start : start + PUSH_AT_ONCE], 0) for start in starts))
+        shard, items, _ = cut[0].popleft()
+        cut[0].appendleft((shard, items, seen_locally))
+        return cut
+
+    async def _widen_scope(self, pushes: list[Push]) -> None:
+        """A seed's links are judged by what seeds brought into scope: that comes first."""
+        seeds = [self._hooks.scope_names(one) for one in pushes if one.kind == Kind.SEED]
+        new = set().union(*seeds) - self.scope
+        if new:
+            await self._insist(partial(self._frontier.widen_scope, new))
+            self.scope |= new
+
+    # Pages
+
+    async def _judge_ended(self) -> int:
+        """Say what becomes of each, which may add rows; returns how many there are."""
+        for one in self.outbox.ended:
+            await self._judge(one)
+        return len(self.outbox.ended)
+
+    async def _judge(self, ended: Ended) -> None:
+        if ended.verdict is None:
+            ended.verdict = await self._hooks.verdict(ended.what)
+            ended.judged_at_s = time.monotonic()
+
+    async def _settle_ended(
+        self, judged: int, writing: asyncio.Task[None]
+    ) -> list[tuple[int, Settlement]]:
+        """Settle those of the judged whose links have gone, once their rows are written."""
+        ready = self.outbox.take_settled(judged)
+        settled = []
+        if ready:
+            await self._wait_for_disk(writing, ready)
+            failpoints.reached("written")
+            failpoints.reached("settle")
+            settled = _verdicts(ready)
+            await self._insist(partial(self._frontier.settle, settled))
+            self._moved_at = time.monotonic()
+        if self.pressure.is_tight:
+            await self._keep(self.outbox.ended)
+        return settled
+
+    async def _wait_for_disk(self, writing: asyncio.Task[None], pages: list[Ended]) -> None:
+        await asyncio.wait([writing], timeout=DISK_S)
+        if not writing.done():
+            await self._keep(pages)
+        await writing
+
+    async def _keep(self, waiting: list[Ended]) -> None:
+        """Let the hosts of pages go on that cannot be settled yet."""
+        new = [one for one in waiting if not one.is_kept]
+        for one in new:
+            await self._judge(one)
+            one.is_kept = True
+        if new:
+            kept = [(shard, replace(one, verdict="keep")) for shard, one in _verdicts(new)]
+            await self._insist(partial(self._frontier.settle, kept))
+
+    async def _write_rows(self, judged: int) -> None:
+        """Have the rows of so many judged pages on disk. Pages that end meanwhile share the next
+        writing: the slower a disk is, the less often it is asked."""
+        loop = asyncio.get_running_loop()
+        is_written = not judged
+        while not is_written:
+            try:
+                await loop.run_in_executor(self._disk, self._hooks.flush_rows)
+                is_written = True
+            except OSError as error:
+                logger.error("Rows cannot be written (%s); waiting, nothing is settled", error)
+                await asyncio.sleep(2)
+
+
+def _verdicts(pages: list[Ended]) -> list[tuple[int, Settlement]]:
+    """As of now: the rest of a host is counted from the end of its request."""
+    now_s = time.monotonic()
+    verdicts = []
+    for one in pages:
+        assert one.verdict is not None
+        shard, settlement = one.verdict
+        waited_ms = int((now_s - one.judged_at_s) * 1000)
+        ago_ms = settlement.ended_ago_ms + waited_ms
+        verdicts.append((shard, replace(settlement, ended_ago_ms=ago_ms)))
+    return verdicts

@@ -1,0 +1,66 @@
+"""When a crawl is over: decided by a worker that has nothing in hand, for all of them."""
+
+from __future__ import annotations
+
+import time
+
+from crawlproj.discover.seeds import SeedList, SeedListError
+from crawlproj.frontier.frontier import UNLIMITED, UNSETTLED, Frontier
+from crawlproj.frontier.messages import State
+
+PAGE_LIMIT = "page_limit"
+
+
+class Ending:
+    """Watches for the end. `stay` waits for more seeds for ever, `idle_s` for a while."""
+
+    def __init__(self, frontier: Frontier, seeds: SeedList, *, stay: bool, idle_s: float) -> None:
+        self._frontier = frontier
+        self._seeds = seeds
+        self._stay = stay
+        self._idle_s = idle_s
+        self._idle_since: float | None = None
+
+    def busy(self) -> None:
+        """There is something to do: what was idle time is over."""
+        self._idle_since = None
+
+    async def look(self, state: State) -> State:
+        """The crawl's state, after ending it if nothing is left to do anywhere."""
+        if await self._seeds_wait():
+            return state
+        counts = await self._frontier.counts()
+        if not counts.get("discovered") and not self._idle_s:
+            return state
+        # One shard may have used its share of the pages up while another has some to spare, and
+        # then the crawl as a whole is not at its limit.
+        rests = not counts.get("leased", 0)
+        if rests:
+            await self._spend_pages(counts.get("done", 0))
+        if any(counts.get(name, 0) for name in UNSETTLED) and not (rests and state == "limit"):
+            self.busy()
+            return state
+        if self._stay or not self._has_waited():
+            return state
+        return await self._frontier.finish()
+
+    async def _seeds_wait(self) -> bool:
+        """What has another form than it should may be seeds all the same: the intake says so, and
+        whoever pushed them can put it right."""
+        try:
+            return await self._seeds.size() > 0
+        except SeedListError:
+            return True
+
+    async def _spend_pages(self, done: int) -> None:
+        limit = self._frontier.limits.pages
+        if limit != UNLIMITED and done >= limit:
+            await self._frontier.drain(PAGE_LIMIT)
+        else:
+            await self._frontier.balance_pages()
+
+    def _has_waited(self) -> bool:
+        now = time.monotonic()
+        if self._idle_since is None:
+            self._idle_since = now
+        return now - self._idle_since >= self._idle_s

@@ -1,0 +1,92 @@
+"""Workers' names, and what the frontier knows each process by.
+
+A name that was given (`CRAWL_WORKER_ID`) may have been that of a process before this one, or, by
+mistake, be that of another that works now. The frontier therefore knows every process by its name
+and a mark of its own: it never takes one for the other.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import socket
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from crawlproj.errors import ConfigError
+from crawlproj.frontier import keys
+from crawlproj.frontier.frontier import Frontier
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+MARK = "~"
+
+
+def new_name() -> str:
+    """A name that no other worker has, now or later."""
+    return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
+
+
+def name_worker(settings: BaseSettings) -> None:
+    """Settle this worker's name before its files are named after it."""
+    if not settings.get("CRAWL_WORKER_ID"):
+        settings.set("CRAWL_WORKER_ID", new_name(), priority="cmdline")
+
+
+def marked(name: str) -> str:
+    """What the frontier knows this process by."""
+    return f"{name}{MARK}{secrets.token_hex(4)}"
+
+
+def plain(worker: str) -> str:
+    """The worker's name as users know it."""
+    name, _, _ = worker.rpartition(MARK)
+    return name or worker
+
+
+async def make_way(frontier: Frontier) -> None:
+    """Have what a process of this name held taken back at once, if it has died on this machine.
+    Raises ConfigError if one works under this name: they would write to the same files."""
+    client, about_key = frontier.client, keys.about(frontier.crawl, 0)
+    seconds, _ = await client.time()
+    for worker, told in (await client.hgetall(about_key)).items():
+        other = worker.decode(errors="replace")
+        if plain(other) != plain(frontier.worker) or other == frontier.worker:
+            continue
+        silent_at_ms = await client.zscore(keys.workers(frontier.crawl, 0), worker) or 0
+        about = read_about(told)
+        if silent_at_ms > seconds * 1000 and not _has_died_here(about):
+            raise ConfigError(
+                f"Another worker is called {plain(other)} (process {about.get('pid')} on "
+                f"{about.get('host')}): give each a CRAWL_WORKER_ID of its own, or leave it out; "
+                f"if that one has died, wait {silent_at_ms / 1000 - seconds:.0f} s"
+            )
+        await frontier.leave(other)
+
+
+def _has_died_here(about: dict[str, Any]) -> bool:
+    """Whether the process was one of this machine that is no more. One with our own number was:
+    that is how the only process of a container comes back."""
+    pid = about.get("pid")
+    if about.get("host") != socket.gethostname() or not isinstance(pid, int):
+        return False
+    if pid == os.getpid():
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def read_about(told: bytes) -> dict[str, Any]:
+    """What a worker tells about itself; nothing if it cannot be read."""
+    with suppress(ValueError, RecursionError):
+        about = json.loads(told)
+        if isinstance(about, dict):
+            return about
+    return {}

@@ -1,0 +1,171 @@
+"""How a worker comes into a crawl: what it would begin the crawl with, and where seeds come.
+
+A crawl that exists keeps the plan it was begun with; whoever joins goes by that, so `scrapy crawl
+site` on the second machine needs no arguments.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import secrets
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from scrapy.spiderloader import get_spider_loader
+from scrapy_redis.spiders import RedisMixin
+
+from crawlproj.config import Config, checked
+from crawlproj.discover.ranking import Novelty, strategy
+from crawlproj.discover.seeds import LIST, SET, SORTED_SET, SeedList
+from crawlproj.errors import ConfigError
+from crawlproj.frontier import keys
+from crawlproj.frontier.frontier import UNLIMITED, Frontier, Limits
+from crawlproj.frontier.refusals import CrawlDamaged
+from crawlproj.urls import param_pattern
+
+if TYPE_CHECKING:
+    from scrapy import Spider
+    from scrapy.settings import BaseSettings
+
+logger = logging.getLogger(__name__)
+
+PLANNED = (
+    *("scope", "allow", "deny", "depth", "strategy", "weights", "stay"),
+    *("media", "drop_params", "traps", "trap_depth", "trap_repeats", "trap_params"),
+)
+"""What belongs to the crawl and not to a worker, beside its limits."""
+
+_GREETINGS = {
+    "new": "Beginning the crawl %r (epoch %s)",
+    "joined": "Joining the crawl %r (epoch %s), which is running",
+    "resumed": "Resuming the crawl %r (epoch %s), which was interrupted",
+    "finished": "The crawl %r (epoch %s), which this run belongs to, has finished",
+}
+
+
+def limits_of(config: Config) -> Limits:
+    """What this worker would begin a crawl with."""
+    ranking = strategy(config.strategy, config.weights)
+    return Limits(
+        per_host=config.per_host or 1,
+        delay_ms=round((config.delay_s or 0) * 1000),
+        pages=UNLIMITED if config.pages is None else config.pages,
+        pages_per_host=config.pages_per_host or 0,
+        pages_per_domain=config.pages_per_domain or 0,
+        group=config.group,
+        lasts_ms=round((config.minutes or 0) * 60_000),
+        max_attempts=config.max_attempts,
+        give_up=config.give_up,
+        novelty=str(ranking) if isinstance(ranking, Novelty) else "",
+        shards=config.shards,
+        seen_capacity=config.seen_capacity,
+        seen_error_rate=config.seen_error_rate,
+    )
+
+
+async def join(frontier: Frontier, config: Config, asked_for: Collection[str] = ()) -> Config:
+    """Begin, join or resume the crawl; returns the worker's settings with the crawl's plan. What
+    was asked for and is not so is said."""
+    rules, limits = {name: getattr(config, name) for name in PLANNED}, limits_of(config)
+    run = config.run_id or secrets.token_hex(8)
+    opened = await frontier.open(limits, {"rules": rules}, run)
+    logger.info(_GREETINGS[opened.mode], frontier.crawl, opened.epoch)
+    wanted = rules | _limits_as_config(limits)
+    planned = _rules(opened.plan, config) | _limits_as_config(frontier.limits)
+    if opened.mode == "resumed":
+        planned["minutes"] = wanted["minutes"]  # who goes on with it says how long
+    differing = [
+        f"{name.removesuffix('_s')} {_shown(planned[name])}"
+        for name in planned
+        if name in asked_for and planned[name] != wanted[name]
+    ]
+    if differing:
+        logger.warning(
+            "The crawl was begun with %s and goes on with that (scrapy purge %s --yes begins anew)",
+            ", ".join(differing),
+            frontier.crawl,
+        )
+    return replace(config, **planned)
+
+
+def _rules(plan: dict[str, Any], config: Config) -> dict[str, Any]:
+    """The plan that Redis kept. It is checked like a user's settings, for others may have written
+    it; and code to run is named by the user alone."""
+    kept = plan.get("rules")
+    if not isinstance(kept, dict) or set(kept) != set(PLANNED):
+        raise CrawlDamaged("the plan's rules")
+    try:
+        rules = {name: checked(name, kept[name]) for name in PLANNED}
+    except ConfigError as error:
+        raise CrawlDamaged(f"the plan's rules: {error}") from None
+    if "." in rules["strategy"] and rules["strategy"] != config.strategy:
+        raise ConfigError(
+            f"The crawl ranks links by {rules['strategy']}, which this worker was not told to "
+            f"import: add -a strategy={rules['strategy']} if you know it, on every machine"
+        )
+    return rules
+
+
+def _limits_as_config(limits: Limits) -> dict[str, Any]:
+    return {
+        "delay_s": limits.delay_ms / 1000,
+        "per_host": limits.per_host,
+        "pages": None if limits.pages == UNLIMITED else limits.pages,
+        "pages_per_host": limits.pages_per_host or None,
+        "pages_per_domain": limits.pages_per_domain or None,
+        "group": limits.group,
+        "minutes": limits.lasts_ms / 60_000 or None,
+        "max_attempts": limits.max_attempts,
+        "give_up": limits.give_up,
+        "shards": limits.shards,
+        "seen_capacity": limits.seen_capacity,
+        "seen_error_rate": limits.seen_error_rate,
+    }
+
+
+def _shown(value: Any) -> str:
+    return "without limit" if value in (None, (), "") else str(value)
+
+
+def dropped_params(meta: Mapping[str, str], config: Config) -> re.Pattern[str]:
+    """The parameters that make no difference to the crawl of this META: those of its plan, and
+    while there is none those that this process would begin it with."""
+    rules = json.loads(meta["plan"]).get("rules", {}) if meta else {}
+    try:
+        return param_pattern(checked("drop_params", rules.get("drop_params", config.drop_params)))
+    except (ConfigError, AttributeError, TypeError):
+        raise CrawlDamaged("the plan's rules") from None
+
+
+def seed_list_of(client: Any, settings: BaseSettings, crawl: str) -> SeedList:
+    """Where users push seeds of a crawl, for whoever knows only its name. A spider that this
+    project does not have is taken for one without settings of its own."""
+    loader = get_spider_loader(settings)
+    if crawl not in loader.list():
+        return _seed_list(client, settings, crawl, None)
+    spider, own = loader.load(crawl), settings.copy()
+    spider.update_settings(own)
+    return seed_list(client, own, spider)
+
+
+def seed_list(client: Any, settings: BaseSettings, spider: Spider | type[Spider]) -> SeedList:
+    """Where users push seeds, as scrapy-redis's settings and spiders name it."""
+    return _seed_list(client, settings, spider.name, getattr(spider, "redis_key", None))
+
+
+def _seed_list(client: Any, settings: BaseSettings, crawl: str, own: str | None) -> SeedList:
+    named = own or settings.get("REDIS_START_URLS_KEY")
+    key = named % {"name": crawl} if named else keys.start_urls(crawl)
+    if settings.getbool("REDIS_START_URLS_AS_SET"):
+        return SeedList(client, key, SET)
+    if settings.getbool("REDIS_START_URLS_AS_ZSET"):
+        return SeedList(client, key, SORTED_SET)
+    return SeedList(client, key, LIST)
+
+
+def waits_for_ever(spider: Spider) -> bool:
+    """True for a scrapy-redis spider that was not given a time after which to close."""
+    return isinstance(spider, RedisMixin) and not getattr(spider, "max_idle_time", 0)

@@ -1,0 +1,80 @@
+"""Waiting for a Redis that cannot answer now: what is to be done is done once it can.
+
+It is also told what a worker must learn anew after an outage, since Redis may have changed while it
+was away. Knows errors and patience, not what the operations are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from redis.exceptions import ResponseError
+
+from crawlproj.frontier.refusals import is_passing
+from crawlproj.frontier.replication import ReplicasBehind
+from crawlproj.server.connection import OUTAGE
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+AWAY: tuple[type[Exception], ...] = (*OUTAGE, OSError)
+"""Redis cannot answer now and may later: wait for it."""
+
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 2.0
+
+
+class Outages:
+    """Of one worker, however many operations it has under way."""
+
+    def __init__(self, learn_anew: Callable[[], Awaitable[None]]) -> None:
+        self._learn_anew = learn_anew
+        self._away_since: float | None = None
+        self._returning = asyncio.Lock()
+        self.is_behind = False
+        """True while replicas lack what they should have before pages are settled."""
+
+    async def insist(self, operation: Callable[[], Awaitable[T]]) -> T:
+        """Do it, however long Redis is away. It must be possible to repeat it without harm."""
+        wait_s, was_behind = FIRST_WAIT_S, False
+        while True:
+            try:
+                if self._away_since is not None:
+                    await self._come_back()
+                result = await operation()
+                self.is_behind = self.is_behind and not was_behind
+                return result
+            except ReplicasBehind as error:
+                was_behind = True
+                self._fall_behind(error)
+            except AWAY as error:
+                self._be_away(error)
+            except ResponseError as error:
+                if not is_passing(error):
+                    raise
+                self._be_away(error)
+            await asyncio.sleep(wait_s)
+            wait_s = min(wait_s * 2, LONGEST_WAIT_S)
+
+    def _be_away(self, error: Exception) -> None:
+        if self._away_since is None:
+            self._away_since = time.monotonic()
+            logger.warning("Redis does not answer (%s); waiting for it", error)
+
+    def _fall_behind(self, error: Exception) -> None:
+        if not self.is_behind:
+            self.is_behind = True
+            logger.warning("%s", error)
+
+    async def _come_back(self) -> None:
+        """After Redis was away: what this worker believed of it may not be so any more."""
+        async with self._returning:
+            if self._away_since is None:
+                return
+            await self._learn_anew()
+            away_s, self._away_since = time.monotonic() - self._away_since, None
+            logger.warning("Redis answers again after %.1f s", away_s)
