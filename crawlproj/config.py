@@ -126,7 +126,8 @@ _BOOL = Accepts(_truth, "give true or false")
 _TEXT = Accepts(str, "give text")
 _PATTERNS = Accepts(_patterns, "give a regular expression")
 _FACTOR = Accepts(_number(float, 0, 1000), "give a number, 0 to 1000")
-_TABLE = Accepts(_table, 'give a table such as {"example.com": {"delay": 2}}')
+_HOSTS = Accepts(_table, 'give a table such as {"example.com": {"delay": 2}}')
+_WEIGHTS = Accepts(_table, 'give a table such as {"depth": 5, "media": 30}')
 _NETWORKS = Accepts(
     allowed_entries,
     "give networks such as 10.1.0.0/16, loopback or private, separated by commas",
@@ -179,7 +180,7 @@ class Config:
         "CRAWL_STRATEGY", "weighted", _STRATEGY, "how links are ranked", "strategy"
     )
     weights: Mapping[str, Any] | None = _option(
-        "CRAWL_WEIGHTS", None, _TABLE, "weights of the strategy that differ from its own"
+        "CRAWL_WEIGHTS", None, _WEIGHTS, "weights of the strategy that differ from its own"
     )
     nofollow: bool = _option(
         "CRAWL_NOFOLLOW", True, _BOOL, "leave links alone that a page marks as nofollow"
@@ -331,7 +332,7 @@ class Config:
     overrides: Mapping[str, Any] | None = _option(
         "POLITENESS_OVERRIDES",
         None,
-        _TABLE,
+        _HOSTS,
         "hosts with a delay, per_host or obey_robots of their own",
     )
     embedded: bool = _option(

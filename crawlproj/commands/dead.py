@@ -9,14 +9,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
+from crawlproj.config import Config
 from crawlproj.errors import ConfigError
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.messages import Letter
 from crawlproj.operate import dead_letters
 from crawlproj.operate.command import FrontierCommand, show
 from crawlproj.plural import plural
+from crawlproj.urls import UrlError
 
 SHOWN = 20
+WRITTEN = ("", ".csv", ".jsonl")
+"""How files end that can be written."""
 
 
 class Command(FrontierCommand):
@@ -28,7 +32,8 @@ class Command(FrontierCommand):
             "Shows the URLs that were given up, or does something with them. --retry queues them "
             "again as if they had never been tried: workers that run fetch them at once; a stopped "
             "crawl goes on with them when it is started again, and so does a finished one, which "
-            "becomes a stopped one by it."
+            "becomes a stopped one by it. --forget counts them as filtered, and scrapy merge "
+            "leaves their rows out of failures.csv."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -47,16 +52,21 @@ class Command(FrontierCommand):
             "with its port if that is not the usual one: example.com:8080",
         )
 
+    def check(self, rest: list[str], opts: argparse.Namespace) -> None:
+        if opts.export and Path(opts.export).suffix not in WRITTEN:
+            raise ConfigError(f"--export {opts.export}: give a file that ends in .csv or .jsonl")
+        _hosts(opts.host)
+
     async def work(self, frontier: Frontier, rest: list[str], opts: argparse.Namespace) -> int:
         found: list[Letter] = []
         if await frontier.attach():
-            wanted = dead_letters.Wanted(opts.reason, opts.host)
+            wanted = dead_letters.Wanted(opts.reason, _hosts(opts.host))
             found = [letter async for letter in dead_letters.find(frontier, wanted)]
         if opts.retry:
             count = await dead_letters.retry(frontier, found)
             show(opts, {"retried": count}, f"{count:,} queued again{await _next(frontier, count)}")
         elif opts.forget:
-            count = await dead_letters.forget(frontier, found)
+            count = await dead_letters.forget(frontier, found, self._folder(frontier))
             show(opts, {"forgotten": count}, f"{count:,} forgotten")
         elif opts.export:
             _export(found, Path(opts.export))
@@ -71,6 +81,17 @@ class Command(FrontierCommand):
             }
             show(opts, everything, _as_text(frontier.crawl, found))
         return 0 if found else 1
+
+    def _folder(self, frontier: Frontier) -> Path:
+        assert self.settings is not None
+        return Path(Config.from_settings(self.settings).output) / frontier.crawl
+
+
+def _hosts(text: str | None) -> frozenset[str] | None:
+    try:
+        return dead_letters.hosts_named(text) if text else None
+    except UrlError as error:
+        raise ConfigError(f"--host: {error}") from None
 
 
 async def _next(frontier: Frontier, count: int) -> str:
@@ -105,9 +126,17 @@ def _as_text(crawl: str, found: Sequence[Letter]) -> str:
     ]
     lines.append("")
     for letter in found[:SHOWN]:
-        row = dead_letters.row(letter)
-        tries = f"{row['attempts']:>3} {plural(row['attempts'], 'try'):<5}"
-        lines.append(f"  {row['reason']:<24}{tries}  {row['url']}")
+        lines += _as_lines(letter)
     if len(found) > SHOWN:
         lines.append(f"  … and {len(found) - SHOWN:,} more: --export FILE")
     return "\n".join(lines)
+
+
+def _as_lines(letter: Letter) -> list[str]:
+    """The URL, and below it where it was found: what has to be mended is there."""
+    row = dead_letters.row(letter)
+    tries = f"{row['attempts']:>3} {plural(row['attempts'], 'try'):<5}"
+    lines = [f"  {row['reason']:<24}{tries}  {row['url']}"]
+    if found_on := row["referer"] or ("" if row["depth"] else "a seed"):
+        lines.append(f"{'':<37}{'on ' if row['referer'] else ''}{found_on}")
+    return lines

@@ -9,7 +9,7 @@ from crawlproj.config import Config
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.operate import why
 from crawlproj.operate.command import FrontierCommand, show
-from crawlproj.urls import param_pattern
+from crawlproj.worker import join
 
 
 class Command(FrontierCommand):
@@ -24,7 +24,7 @@ class Command(FrontierCommand):
     async def work(self, frontier: Frontier, rest: list[str], opts: argparse.Namespace) -> int:
         assert self.settings is not None
         config = Config.from_settings(self.settings)
-        dropped = param_pattern(config.drop_params)
+        dropped = join.dropped_params(await frontier.attach(), config)
         folder = Path(config.output) / frontier.crawl
         found = await why.trace(frontier, rest[0], folder, drop=dropped)
         told = {"url": rest[0], "state": found.state, "text": found.text, **found.details}

@@ -1,12 +1,15 @@
 """The dead letters of a crawl, on all of its shards: found, tried again, thrown away.
 
-Knows the frontier and what an entry says of itself, not the command line.
+Knows the frontier, what an entry says of itself and the crawl's files, not the command line.
 """
 
 from __future__ import annotations
 
+import csv
+import os
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from crawlproj.frontier.frontier import Frontier
@@ -15,6 +18,8 @@ from crawlproj.frontier.records import glance
 from crawlproj.frontier.refusals import CrawlFinished
 from crawlproj.frontier.shard import Shard
 from crawlproj.items import utc_timestamp
+from crawlproj.output.merge import FORGOTTEN
+from crawlproj.urls import normalise
 
 AT_ONCE = 500
 COLUMNS = ("url", "reason", "attempts", "depth", "referer", "failed_at")
@@ -23,15 +28,22 @@ Move = Callable[[Shard, Sequence[int]], Awaitable[int]]
 
 
 class Wanted(NamedTuple):
-    """Which letters; a host is given as `https://example.com` or without its scheme."""
+    """Which letters: of a reason, of these hosts; None for all."""
 
     reason: str | None = None
-    host: str | None = None
+    hosts: frozenset[str] | None = None
 
     def includes(self, letter: Letter) -> bool:
         """True for a letter that was meant."""
-        hosts = (letter.host, letter.host.partition("://")[2])
-        return self.reason in (None, letter.reason) and (self.host is None or self.host in hosts)
+        is_host = self.hosts is None or letter.host in self.hosts
+        return is_host and self.reason in (None, letter.reason)
+
+
+def hosts_named(text: str) -> frozenset[str]:
+    """The hosts that a user means by `https://example.com`, by a URL of it, or by `example.com`,
+    which goes for both schemes; raises UrlError."""
+    urls = [text] if "://" in text else [f"http://{text}", f"https://{text}"]
+    return frozenset(normalise(url).host for url in urls)
 
 
 async def find(frontier: Frontier, wanted: Wanted) -> AsyncIterator[Letter]:
@@ -60,9 +72,25 @@ async def retry(frontier: Frontier, letters: Sequence[Letter]) -> int:
     return await _move(frontier, letters, lambda shard, tokens: _revive(frontier, shard, tokens))
 
 
-async def forget(frontier: Frontier, letters: Sequence[Letter]) -> int:
-    """Throw them away."""
+async def forget(frontier: Frontier, letters: Sequence[Letter], folder: Path) -> int:
+    """Throw them away. The crawl's files are told first, so that merging leaves their rows out."""
+    if letters:
+        _note_forgotten(letters, folder)
     return await _move(frontier, letters, lambda shard, tokens: shard.forget(tokens))
+
+
+def _note_forgotten(letters: Sequence[Letter], folder: Path) -> None:
+    """A file of its own each time: what was forgotten stays so, whoever merges, and how often."""
+    at = utc_timestamp()
+    folder.mkdir(parents=True, exist_ok=True)
+    stamp = at.translate(str.maketrans("", "", "-:.TZ"))
+    part = folder / f"{FORGOTTEN.name}-{stamp}-{os.getpid()}{FORGOTTEN.suffix}"
+    with part.open("w", newline="", encoding="utf-8", errors="replace") as file:
+        writer = csv.writer(file)
+        writer.writerow(FORGOTTEN.columns)
+        writer.writerows((glance(letter.host, letter.entry).url, at) for letter in letters)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 async def _move(frontier: Frontier, letters: Sequence[Letter], move: Move) -> int:

@@ -23,7 +23,7 @@ from crawlproj.discover.shapes import any_query, pattern_of
 from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.hosts import levels_of
-from crawlproj.frontier.records import glance
+from crawlproj.frontier.records import Glance, glance
 from crawlproj.frontier.shard import Shard
 from crawlproj.frontier.wire import unpack, unpack_all
 from crawlproj.items import utc_timestamp
@@ -93,9 +93,10 @@ async def _queued(shard: Shard, url: Url) -> Trace | None:
     for level in reversed(levels):
         key = f"{keys.queue_prefix(shard.crawl, shard.number)}{level}:{url.host}"
         async for entry in _entries(shard.client, key):
-            if _is(url, entry):
+            if about := _is(url, entry):
                 text = f"queued with priority {level}, {ahead:,} of its host are before it"
-                return Trace("queued", text, {"priority": level, "ahead": ahead})
+                details = {"priority": level, "ahead": ahead}
+                return Trace("queued", text + _found(about), details | _origin(about))
             ahead += 1
     return None
 
@@ -112,29 +113,31 @@ async def _delayed(shard: Shard, url: Url) -> Trace | None:
     scan = shard.client.zscan_iter(keys.delayed(shard.crawl, shard.number), count=AT_ONCE)
     async for packed, due_ms in scan:
         host, _, entry, _ = _fields(packed, 4)
-        if host == url.host and _is(url, entry):
-            due, tries = utc_timestamp(due_ms / 1000), entry[0]
+        if host == url.host and (about := _is(url, entry)):
+            due, tries = utc_timestamp(due_ms / 1000), about.attempts
             text = f"will be tried again at {due}, after {counted(tries, 'failed attempt')}"
-            return Trace("delayed", text, {"due_at": due, "attempts": tries})
+            details = {"due_at": due, "attempts": tries}
+            return Trace("delayed", text + _found(about), details | _origin(about))
     return None
 
 
 async def _leased(shard: Shard, url: Url) -> Trace | None:
     for worker in await shard.client.zrange(keys.workers(shard.crawl, shard.number), 0, -1):
         for lease in await shard.held(worker.decode()):
-            if lease.host == url.host and _is(url, lease.entry):
+            if lease.host == url.host and (about := _is(url, lease.entry)):
                 name = plain(worker.decode())
-                return Trace("leased", f"is being fetched by {name}", {"worker": name})
+                text = f"is being fetched by {name}{_found(about)}"
+                return Trace("leased", text, {"worker": name} | _origin(about))
     return None
 
 
 async def _dead(shard: Shard, url: Url) -> Trace | None:
     async for letter in shard.dead():
-        if letter.host == url.host and _is(url, letter.entry):
-            at, tries = utc_timestamp(letter.at_ms / 1000), letter.entry[0]
+        if letter.host == url.host and (about := _is(url, letter.entry)):
+            at, tries = utc_timestamp(letter.at_ms / 1000), about.attempts
             text = f"given up at {at} after {counted(tries, 'attempt')}: {letter.reason}"
             details = {"reason": letter.reason, "attempts": tries, "failed_at": at}
-            return Trace("dead", text, details)
+            return Trace("dead", text + _found(about), details | _origin(about))
     return None
 
 
@@ -144,9 +147,10 @@ async def _aside(shard: Shard, url: Url) -> Trace | None:
         async for packed in _entries(shard.client, f"{prefix}{url.host} {pattern}"):
             with suppress(ValueError, TypeError):
                 _, _, entry, _ = unpack(packed)
-                if _is(url, entry):
+                if about := _is(url, entry):
                     text = f"set aside with its URL pattern {url.host}{pattern} (scrapy patterns)"
-                    return Trace("filtered", text, {"reason": REASON, "pattern": pattern})
+                    details = {"reason": REASON, "pattern": pattern}
+                    return Trace("filtered", text + _found(about), details | _origin(about))
     return None
 
 
@@ -164,6 +168,8 @@ def _row(folder: Path, url: Url) -> Trace | None:
     text = f"done: status {found['status']} at {found['fetched_at']}, by {found['worker']}"
     if found.get("redirect_to"):
         text += f", redirected to {found['redirect_to']}"
+    if found.get("referer"):
+        text += f"; found on {found['referer']}"
     return Trace("done", text, found)
 
 
@@ -221,8 +227,21 @@ def _rule(rules: Rules, reason: str) -> str:
     return _RULES[reason].format(**values | patterns)
 
 
-def _is(url: Url, entry: bytes) -> bool:
-    return glance(url.host, entry).url == str(url)
+def _is(url: Url, entry: bytes) -> Glance | None:
+    """What an entry says, if it is of this URL."""
+    about = glance(url.host, entry)
+    return about if about.url == str(url) else None
+
+
+def _found(about: Glance) -> str:
+    """Where a URL was found, as far as the crawl keeps it (CRAWL_REFERER)."""
+    if about.referer:
+        return f"; found on {about.referer}"
+    return "" if about.depth else "; a seed"
+
+
+def _origin(about: Glance) -> dict[str, Any]:
+    return {"referer": about.referer, "depth": about.depth}
 
 
 def _fields(packed: bytes, count: int) -> list[Any]:

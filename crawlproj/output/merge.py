@@ -7,7 +7,8 @@ died is fetched again, so that its row is in two parts. The merged files have ne
 - Rows in the order of their times, then of their URLs, whichever part they came from.
 - A row that is not whole is left out and counted as *torn*, wherever in a part it is; one with
   the wrong number of columns or without a time is counted as *malformed*.
-- A failure is left out when the URL was fetched well (status below 400) at that time or later.
+- A failure is left out when the URL was fetched well (status below 400) at that time or later, or
+  its dead letter was thrown away (`scrapy dead --forget`).
 
 Memory does not grow with the crawl: rows are dealt out by a hash of their key to buckets on disk,
 again and again until each is small enough to be sorted in memory, and the sorted buckets are
@@ -55,6 +56,7 @@ MOST_LINES_A_ROW = 200
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S*")
 GOOD_STATUS = re.compile(r"[123]\d\d")
+FETCHED_WELL = "fetched well"
 CSV_END = "\r\n"
 MOST_EXAMPLES = 5
 
@@ -69,7 +71,8 @@ class Row(NamedTuple):
     time: str
     key: str
     text: str
-    fetched_well: bool
+    mends: str
+    """Why an earlier failure of the URL counts no longer, if it does not."""
 
 
 class Kind(NamedTuple):
@@ -94,6 +97,9 @@ PAGES_CSV = Kind("pages", ".csv", PAGE_COLUMNS, "fetched_at", ("url",))
 PAGES_JSONL = Kind("pages", ".jsonl", PAGE_COLUMNS, "fetched_at", ("url",))
 FAILURES = Kind("failures", ".csv", FAILURE_COLUMNS, "failed_at", ("url",))
 STATS = Kind("stats", ".csv", STATS_COLUMNS, "at", ("worker", "at"))
+FORGOTTEN = Kind("forgotten", ".csv", ("url", "forgotten_at"), "forgotten_at", ("url",))
+"""Dead letters that were thrown away: read to leave failures out, and not merged themselves."""
+
 # Pages before failures, which are compared with them.
 KINDS = (PAGES_CSV, PAGES_JSONL, FAILURES, STATS)
 
@@ -109,6 +115,7 @@ class KindReport:
     torn: int = 0
     malformed: int = 0
     recovered: int = 0
+    forgotten: int = 0
     examples: list[str] = field(default_factory=list)
 
     def leave_out(self, part: Path, line: int, torn: bool) -> None:
@@ -135,6 +142,7 @@ class MergeReport:
                 "torn": kind.torn,
                 "malformed": kind.malformed,
                 "fetched later": kind.recovered,
+                "forgotten": kind.forgotten,
             }
             if any(left_out.values()):
                 counts = ", ".join(f"{count:,} {why}" for why, count in left_out.items() if count)
@@ -145,15 +153,25 @@ class MergeReport:
 
 def merge(folder: Path, out: Path) -> MergeReport:
     """Merge the parts in `folder` into one file of each kind in `out`."""
-    parts = {kind: sorted(folder.glob(f"{kind.name}-*{kind.suffix}")) for kind in KINDS}
+    parts = {kind: _parts(folder, kind) for kind in KINDS}
     if not any(parts.values()):
         raise MergeError(f"Nothing to merge in {folder}: run the crawl first, or check its name.")
     largest = max(sum(part.stat().st_size for part in parts[kind]) for kind in KINDS)
     out.mkdir(parents=True, exist_ok=True)
     with _workshop(out) as workshop:
         buckets = Buckets(workshop, largest)
+        buckets.deal(FORGOTTEN, _rows(FORGOTTEN, _parts(folder, FORGOTTEN), KindReport("")))
         reports = [_merge_kind(kind, parts[kind], buckets, out) for kind in KINDS]
     return MergeReport(str(out), reports)
+
+
+def _parts(folder: Path, kind: Kind) -> list[Path]:
+    return sorted(folder.glob(f"{kind.name}-*{kind.suffix}"))
+
+
+def _rows(kind: Kind, parts: list[Path], report: KindReport) -> Iterator[Row]:
+    read = _csv_rows if kind.suffix == ".csv" else _json_rows
+    return chain.from_iterable(read(kind, part, report) for part in parts)
 
 
 @contextmanager
@@ -175,11 +193,10 @@ def _workshop(out: Path) -> Iterator[Path]:
 
 def _merge_kind(kind: Kind, parts: list[Path], buckets: Buckets, out: Path) -> KindReport:
     report = KindReport(kind.file, len(parts))
-    read = _csv_rows if kind.suffix == ".csv" else _json_rows
-    buckets.deal(kind, chain.from_iterable(read(kind, part, report) for part in parts))
+    buckets.deal(kind, _rows(kind, parts, report))
     for number in range(buckets.count):
-        pages = partial(buckets.sorted_pages, number) if kind is FAILURES else tuple
-        _sort(kind, buckets, number, report, pages)
+        better = partial(buckets.better_than_failures, number) if kind is FAILURES else tuple
+        _sort(kind, buckets, number, report, better)
     unfinished = buckets.folder / kind.file
     with unfinished.open("w", encoding="utf-8", newline="") as result:
         result.write(kind.header)
@@ -195,19 +212,19 @@ def _sort(
     buckets: Buckets,
     number: int,
     report: KindReport,
-    pages: Callable[[], Iterable[Row]],
+    better: Callable[[], Iterable[Row]],
 ) -> None:
     """Sort a bucket in memory, or the smaller ones that it is dealt out to again. Failures are
-    compared with these pages."""
+    compared with what is better known of their URLs."""
     smaller = buckets.dealt_again(kind, number)
     if smaller:
         for each in range(smaller.count):
-            _sort(kind, smaller, each, report, pages)
+            _sort(kind, smaller, each, report, better)
         buckets.put_sorted(kind, number, smaller.merged(kind))
         smaller.remove()
     else:
         latest = _latest(buckets.dealt(kind, number), report)
-        _leave_out_recovered(latest, pages(), report)
+        _leave_out_recovered(latest, better(), report)
         buckets.put_sorted(kind, number, sorted(latest.values()))
 
 
@@ -222,13 +239,14 @@ def _latest(rows: Iterable[Row], report: KindReport) -> dict[str, Row]:
 
 
 def _leave_out_recovered(
-    failures: dict[str, Row], pages: Iterable[Row], report: KindReport
+    failures: dict[str, Row], better: Iterable[Row], report: KindReport
 ) -> None:
-    for page in pages:
-        failure = failures.get(page.key)
-        if failure and page.fetched_well and failure.time <= page.time:
-            del failures[page.key]
-            report.recovered += 1
+    for row in better:
+        failure = failures.get(row.key)
+        if failure and row.mends and failure.time <= row.time:
+            del failures[row.key]
+            report.recovered += row.mends == FETCHED_WELL
+            report.forgotten += row.mends == FORGOTTEN.name
 
 
 class Buckets:
@@ -277,9 +295,10 @@ class Buckets:
             bucket.writelines(map(_packed, rows))
         self._path(kind, number, "dealt").unlink()
 
-    def sorted_pages(self, number: int) -> Iterator[Row]:
-        kinds = (PAGES_CSV, PAGES_JSONL)
-        return chain.from_iterable(self._sorted(kind, number) for kind in kinds)
+    def better_than_failures(self, number: int) -> Iterator[Row]:
+        """The pages of a bucket, which are sorted by now, and what was forgotten."""
+        pages = (self._sorted(kind, number) for kind in (PAGES_CSV, PAGES_JSONL))
+        return chain(*pages, self.dealt(FORGOTTEN, number))
 
     def merged(self, kind: Kind) -> Iterator[Row]:
         return heapq.merge(*(self._sorted(kind, number) for number in range(self.count)))
@@ -392,5 +411,11 @@ def _row(kind: Kind, values: Mapping[str, Any], text: str) -> Row | None:
     key = [values.get(column) for column in kind.key]
     if not isinstance(time, str) or not TIME.fullmatch(time) or not all(key):
         return None
-    well = kind.name == "pages" and GOOD_STATUS.fullmatch(str(values.get("status")))
-    return Row(time, " ".join(map(str, key)), text, bool(well))
+    return Row(time, " ".join(map(str, key)), text, _mends(kind, values))
+
+
+def _mends(kind: Kind, values: Mapping[str, Any]) -> str:
+    if kind is FORGOTTEN:
+        return FORGOTTEN.name
+    is_good = kind.name == "pages" and GOOD_STATUS.fullmatch(str(values.get("status")))
+    return FETCHED_WELL if is_good else ""

@@ -12,6 +12,7 @@ import pytest
 from redis import Redis
 
 from crawlproj.frontier import keys
+from crawlproj.output.merge import merge
 from tests.crawl.test_commands import assert_one_line, in_output, said
 from tests.servers.fleet import Fleet, fleet
 from tests.servers.origin import HANG, Origin, Reply, Route
@@ -59,11 +60,13 @@ def test_dead_shows_what_was_given_up_and_why(bereaved: Fleet, ailing: Origin) -
     shown = bereaved.command("dead", "site")
     assert shown.returncode == 0
     assert "site: 3 dead" in shown.stdout and ailing.url("/gone") in shown.stdout
+    assert f" on {ailing.url('/')}\n" in shown.stdout
     told = said(bereaved.command("dead", "site", "--reason", "http_404", "--json"))
     assert (told["dead"], told["reasons"]) == (2, {"http_404": 2})
     assert {letter["url"] for letter in told["letters"]} == {ailing.url("/a"), ailing.url("/b")}
     assert all(letter["referer"] == ailing.url("/") for letter in told["letters"])
-    assert said(bereaved.command("dead", "site", "--host", ailing.host, "--json"))["dead"] == 3
+    for host in (ailing.host, ailing.url("/")):
+        assert said(bereaved.command("dead", "site", "--host", host, "--json"))["dead"] == 3
     none = bereaved.command("dead", "site", "--host", "elsewhere")
     assert (none.returncode, none.stdout) == (1, "site: no such dead letters\n")
 
@@ -79,6 +82,9 @@ def test_dead_can_be_exported(bereaved: Fleet, ailing: Origin, tmp_path: Path) -
     assert {json.loads(line)["url"] for line in lines.read_text().splitlines()} == urls.keys()
     refused = bereaved.command("dead", "site", "--export", "/none/x.csv")
     assert_one_line(refused, 2, "/none/x.csv", "cannot be written")
+    refused = bereaved.command("dead", "site", "--export", str(tmp_path / "dead.xlsx"))
+    assert_one_line(refused, 2, "dead.xlsx", ".csv or .jsonl")
+    assert not (tmp_path / "dead.xlsx").exists()
 
 
 def test_dead_letters_of_a_finished_crawl_are_tried_again_by_the_next_start(
@@ -110,13 +116,22 @@ def test_dead_letters_are_tried_again_by_workers_that_run(ships: Fleet, ailing: 
     assert ships.status()["balance"] == 0
 
 
-def test_dead_letters_can_be_forgotten_and_the_ledger_balances(bereaved: Fleet) -> None:
-    forgotten = bereaved.command("dead", "site", "--forget")
-    assert forgotten.stdout == "3 forgotten\n"
+def test_dead_letters_can_be_forgotten_and_then_are_in_no_ledger_and_no_merged_file(
+    bereaved: Fleet, ailing: Origin
+) -> None:
+    forgotten = in_output(bereaved, "dead", "site", "--forget", "--reason", "http_404")
+    assert forgotten.stdout == "2 forgotten\n"
     now = bereaved.status()
-    assert (now["state"], now["dead"], now["balance"]) == ("finished", 0, 0)
-    assert now["filtered"] == {"forgotten": 3}
-    assert bereaved.command("dead", "site").returncode == 1
+    assert (now["state"], now["dead"], now["balance"]) == ("finished", 1, 0)
+    assert now["filtered"] == {"forgotten": 2}
+    assert bereaved.command("dead", "site", "--reason", "http_404").returncode == 1
+    assert len(bereaved.rows("failures")) == 3
+    merged = merge(bereaved.output / "site", bereaved.output / "merged")
+    report = {kind.file: kind for kind in merged.kinds}["failures.csv"]
+    assert (report.rows, report.forgotten) == (1, 2)
+    assert "2 forgotten" in merged.to_text()
+    kept = (bereaved.output / "merged" / "failures.csv").read_text()
+    assert ailing.url("/gone") in kept and ailing.url("/a") not in kept
 
 
 # What became of a URL
@@ -132,6 +147,7 @@ def test_why_knows_what_has_become_of_a_url(bereaved: Fleet, ailing: Origin) -> 
     assert (code, told["state"], told["status"]) == (0, "done", "200")
     code, told = why(bereaved, ailing.url("/gone"))
     assert (code, told["state"], told["reason"], told["attempts"]) == (0, "dead", "http_410", 1)
+    assert (told["referer"], told["depth"]) == (ailing.url("/"), 1)
     code, told = why(bereaved, ailing.url("/nobody/links/here"))
     assert (code, told["state"]) == (1, "never seen")
     code, told = why(bereaved, "http://elsewhere.example/")
@@ -141,6 +157,7 @@ def test_why_knows_what_has_become_of_a_url(bereaved: Fleet, ailing: Origin) -> 
     assert (code, told["state"], told["reason"]) == (1, "refused", "scheme")
     shown = in_output(bereaved, "why", "site", ailing.url("/gone")).stdout
     assert shown.startswith(f"{ailing.url('/gone')}: given up at ") and "http_410" in shown
+    assert shown.endswith(f"found on {ailing.url('/')}\n")
 
 
 def test_why_finds_a_url_that_waits_is_fetched_or_is_not_followed(ships: Fleet) -> None:
@@ -151,11 +168,13 @@ def test_why_finds_a_url_that_waits_is_fetched_or_is_not_followed(ships: Fleet) 
     routes: dict[str, Route] = {"/": Reply(body=links.encode()), "/slow": slowly, "/flaky": slowly}
     with Origin(routes) as origin:
         patient = {"ROBOTSTXT_OBEY": "False", "FRONTIER_RETRY_DELAY": "60"}
+        patient |= {"CRAWL_DROP_PARAMS": "lang"}
         ships.start(patient, seeds=origin.url("/"), delay=0, per_host=2, deny="/no", pages=100)
         wait_for(lambda: ships.status()["delayed"] == 1, "one is delayed", 20)
         wait_for(lambda: ships.status()["leased"] == 1, "one is leased", 20)
-        code, told = why(ships, origin.url("/slow"))
-        assert (code, told["state"]) == (0, "leased")
+        # Which parameters make no difference is the crawl's plan, not this machine's settings.
+        code, told = why(ships, origin.url("/slow?lang=en"))
+        assert (code, told["state"], told["referer"]) == (0, "leased", origin.url("/"))
         assert told["worker"] == ships.status()["workers"][0]["name"]
         code, told = why(ships, origin.url("/flaky"))
         assert (code, told["state"], told["attempts"]) == (0, "delayed", 1)
@@ -168,6 +187,7 @@ def test_why_finds_a_url_that_waits_is_fetched_or_is_not_followed(ships: Fleet) 
         wait_for(lambda: ships.status()["queued"] == 1, "one is queued", 20)
         code, told = why(ships, origin.url("/later"))
         assert (code, told["state"], told["ahead"]) == (0, "queued", 0)
+        assert told["text"].endswith("; a seed")
         ships.workers[0].kill()
 
 
