@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import AsyncIterator, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -171,6 +172,7 @@ class SiteSpider(scrapy.Spider):
         request = response.request
         assert request is not None
         content_type = response.headers.get("Content-Type", b"") or b""
+        fetched_at, elapsed_ms = self._timing(response)
         return PageItem(
             url=response.url,
             status=response.status,
@@ -179,12 +181,21 @@ class SiteSpider(scrapy.Spider):
             content_type=content_type.decode("latin-1").partition(";")[0].strip().lower(),
             size=body_size(response),
             content_hash=hashlib.sha256(response.body).hexdigest() if response.body else "",
-            fetched_at=utc_timestamp(),
-            elapsed_ms=round(response.meta.get("download_latency", 0) * 1000),
+            fetched_at=fetched_at,
+            elapsed_ms=elapsed_ms,
             referer=response.meta.get("referer", ""),
             worker=self._discovery().worker_name,
             **columns,
         )
+
+    def _timing(self, response: Response) -> tuple[str, int]:
+        """When the response had come, however long it waited to be read, and what it took from the
+        beginning of its request: what `scrapy audit` judges by."""
+        scheduler: Any = self.crawler.engine.scheduler
+        held = scheduler.notes.of(response.request)
+        if held is None:
+            return utc_timestamp(), round(response.meta.get("download_latency", 0) * 1000)
+        return utc_timestamp(time.time() - held.ended_ago_s), round(held.took_s * 1000)
 
 
 def _charset(response: Response) -> str | None:

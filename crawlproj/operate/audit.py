@@ -2,7 +2,7 @@
 
 The judge of a crawler is the server: a log that the origin wrote, with the start and the end of
 each request, is proof. Our own `pages-*.csv` are evidence only: workers wrote them by their own
-clocks, and they lack robots.txt and whatever failed.
+clocks, from their side of the network, and they lack robots.txt and whatever failed.
 
 Arithmetic on lines and requests; files, settings and the terminal are the command's business.
 """
@@ -55,7 +55,8 @@ class HostAudit(NamedTuple):
     host: str
     requests: int
     smallest_gap_s: float | None
-    """Of one connection, from the end of a request to the start of the next; None without two."""
+    """Of one connection, from the end of a request to the start of the next; None without two. It
+    has had as many connections as there were requests at once, up to those it may have."""
     most_at_once: int
     robots_txt: int
     """Times that it was asked for."""
@@ -90,9 +91,11 @@ def smallest_slot_gap_s(log: Iterable[Logged], slots: int = 1) -> float | None:
 
 
 def _judge(host: str, log: list[Logged], at_once: int, limits: Limits) -> HostAudit:
-    gap_s = smallest_slot_gap_s(log, limits.per_host)
+    gap_s = smallest_slot_gap_s(log, min(at_once, limits.per_host))
+    # With all that it may have: one that begins while others rest breaks nothing.
+    rest_s = smallest_slot_gap_s(log, limits.per_host)
     broken = []
-    if gap_s is not None and gap_s < limits.delay_s - RESOLUTION_S:
+    if rest_s is not None and rest_s < limits.delay_s - RESOLUTION_S:
         broken.append("delay")
     if at_once > limits.per_host:
         broken.append("per_host")

@@ -84,6 +84,17 @@ class Held:
         return entry[0] + 1 if entry else 1
 
     @property
+    def ended_ago_s(self) -> float:
+        """Since the response had come, from where its host's pause runs."""
+        return 0.0 if self.downloaded_at is None else time.monotonic() - self.downloaded_at
+
+    @property
+    def took_s(self) -> float:
+        """From the beginning of the request until the response had come."""
+        ended_at = time.monotonic() if self.downloaded_at is None else self.downloaded_at
+        return ended_at - self.started_at
+
+    @property
     def kind(self) -> str:
         """Whether trying again later might help."""
         if status := self.status or self.last_status:

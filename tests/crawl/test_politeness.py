@@ -18,8 +18,10 @@ from redis import Redis
 from crawlproj.demo.log import Logged, fetch_counts, most_concurrent
 from crawlproj.demo.protocol import Connection, Reply, Request, make_reply
 from crawlproj.demo.serve import listen
-from crawlproj.operate.audit import RESOLUTION_S, smallest_slot_gap_s
+from crawlproj.operate.audit import RESOLUTION_S, Limits, audit, read_evidence, smallest_slot_gap_s
 from tests.servers.fleet import Fleet, fleet
+from tests.servers.origin import Origin
+from tests.servers.origin import Reply as Page
 from tests.servers.redis import RedisServer, wait_for
 
 HTML = {"Content-Type": "text/html"}
@@ -267,3 +269,21 @@ def test_a_slow_host_and_a_huge_one_delay_nobody_else(ships: Fleet, redis: Redis
         ships.workers[0].kill()
     log = town.by_host()
     assert all(requests_a_second(log[host][1:]) >= 0.6 / pause_s for host in hosts)
+
+
+def test_the_rows_of_a_worker_say_the_same_of_its_pace_as_the_log_of_the_origin(
+    tmp_path: Path, redis_server: RedisServer
+) -> None:
+    """A page that takes long to read is written down late, and the next one early."""
+    laborious = b"<p>" + b"<a href=/a>a</a><a href=/b>b</a><b>x</b>" * 40_000
+    routes = {"/": Page(body=laborious), "/a": Page(body=laborious), "/b": Page()}
+    with Origin(routes) as origin, fleet(tmp_path, redis_server.url) as ships:
+        worker = ships.start({"ROBOTSTXT_OBEY": "False"}, seeds=origin.url("/"), delay=DELAY_S)
+        assert worker.wait() == "finished"
+        [part] = (ships.output / "site").glob("pages-*.csv")
+        with part.open(newline="") as rows:
+            noted = read_evidence(part.name, rows).requests
+        limits = Limits(DELAY_S)
+        for log in (origin.requests(), noted):
+            [host] = audit(log, limits)
+            assert (host.requests, host.broken) == (3, ())

@@ -87,6 +87,15 @@ def test_a_gap_may_be_short_by_the_resolution_of_the_clock_and_no_more() -> None
     assert audit([asked(0, 1), asked(1.4985, 2)], Limits(0.5))[0].broken == ("delay",)
 
 
+def test_the_gap_is_that_of_the_connections_it_had_and_not_of_those_it_might_have_had() -> None:
+    one_by_one = [asked(0, 1), asked(1.25, 2), asked(2.5, 3)]
+    [host] = audit(one_by_one, Limits(0.5, per_host=4))
+    assert (host.smallest_gap_s, host.most_at_once, host.broken) == (0.25, 1, ())
+    two_at_once = [*one_by_one, asked(0, 2.75)]
+    [host] = audit(two_at_once, Limits(0.5, per_host=4))
+    assert (host.smallest_gap_s, host.most_at_once, host.broken) == (0.25, 2, ())
+
+
 def test_it_tells_whether_robots_txt_came_first_and_how_often() -> None:
     log = [asked(0, 1, "/robots.txt"), asked(2, 3), asked(4, 5, "/robots.txt")]
     log += [asked(0, 1, host="b"), asked(2, 3, "/robots.txt", host="b")]
