@@ -91,7 +91,8 @@ def smallest_slot_gap_s(log: Iterable[Logged], slots: int = 1) -> float | None:
 
 
 def _judge(host: str, log: list[Logged], at_once: int, limits: Limits) -> HostAudit:
-    gap_s = smallest_slot_gap_s(log, min(at_once, limits.per_host))
+    connections = max(1, min(at_once, limits.per_host))  # none, if none took time
+    gap_s = smallest_slot_gap_s(log, connections)
     # With all that it may have: one that begins while others rest breaks nothing.
     rest_s = smallest_slot_gap_s(log, limits.per_host)
     broken = []
