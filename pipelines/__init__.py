@@ -2,17 +2,14 @@
 
 1. `validate`  our own rows have every field, of the right type, or are dropped with a reason
 2. `text`      text is one clean line that any encoding can write
-3. `formulas`  no cell is a formula when the CSV is opened in a spreadsheet
-4. `stats`     what is about to be written is counted
+3. `stats`     what is about to be written is counted
 
 Scrapy's feed exports write what comes out at the end. Items of other classes, and dicts, pass too:
-they are made writable and harmless, and are otherwise left as they are. Text is cleaned before
-formulas are looked for, since a formula may hide behind a blank.
+they are made writable, and are otherwise left as they are.
 """
 
 ITEM_PIPELINES = {
     "pipelines.validate.ValidatePipeline": 100,
     "pipelines.text.TextPipeline": 200,
-    "pipelines.formulas.FormulasPipeline": 300,
-    "pipelines.stats.StatsPipeline": 400,
+    "pipelines.stats.StatsPipeline": 300,
 }

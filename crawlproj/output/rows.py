@@ -3,11 +3,16 @@
 Scrapy looks up each field of each item: its name, its serializer, what to do where it is missing.
 Our own rows have every column, of a plain type, so their values go straight to the `csv` and
 `json` writers, which are the same and quote the same.
+
+A page chooses its own title, and `=HYPERLINK(…)` in a CSV is run by whoever opens it in a
+spreadsheet. So no cell begins the way a formula does: a leading apostrophe makes it text in every
+spreadsheet (OWASP, "CSV Injection"). JSON is run by nobody and holds what was scraped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from decimal import Decimal
 from functools import cache
 from operator import attrgetter
 from typing import Any
@@ -19,6 +24,18 @@ from crawlproj.items import COLUMNS
 
 Values = Callable[[Any], tuple[Any, ...]]
 
+# With the full-width forms, which some locales of spreadsheets take for the plain ones.
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+_NUMBERS = (int, float, Decimal)
+
+
+def harmless(cell: Any) -> Any:
+    """The cell, such that it is no formula. Numbers stay as they are: `-1` is one."""
+    if cell is None or isinstance(cell, _NUMBERS):
+        return cell
+    text = str(cell)
+    return f"'{text}" if text.startswith(FORMULA_STARTS) else cell
+
 
 class CsvRowExporter(CsvItemExporter):
     """`csv` among the FEED_EXPORTERS."""
@@ -29,7 +46,11 @@ class CsvRowExporter(CsvItemExporter):
         if read is None or self._headers_not_written:
             super().export_item(item)
         else:
-            self.csv_writer.writerow(read(item))
+            self.csv_writer.writerow([*map(harmless, read(item))])
+
+    def _build_row(self, values: Iterable[Any]) -> Iterable[Any]:
+        # Names of fields too: a dict may have them from the page.
+        return map(harmless, super()._build_row(values))
 
 
 class JsonRowExporter(JsonLinesItemExporter):

@@ -1,8 +1,11 @@
-"""Our own rows, written by their columns, look as Scrapy's exporters write them."""
+"""Our own rows, written by their columns, look as Scrapy's exporters write them, and no cell of a
+CSV is a formula."""
 
 from __future__ import annotations
 
+import csv
 import io
+import json
 from typing import Any
 
 import pytest
@@ -11,7 +14,7 @@ from hypothesis import strategies as st
 from scrapy.exporters import CsvItemExporter, JsonLinesItemExporter
 
 from crawlproj.items import COLUMNS, PAGE_COLUMNS, PageItem
-from crawlproj.output.rows import CsvRowExporter, JsonRowExporter
+from crawlproj.output.rows import CsvRowExporter, JsonRowExporter, harmless
 
 HOSTILE = [
     "",
@@ -66,9 +69,10 @@ def test_rows_of_hostile_text_are_written_as_scrapy_writes_them(
 def test_any_text_is_written_as_scrapy_writes_it(
     ours: Any, theirs: Any, title: str, size: int
 ) -> None:
-    pages = [a_page(), a_page(title, size=size)]
-    columns = list(PAGE_COLUMNS)
-    assert written(ours, pages, columns) == written(theirs, pages, columns)
+    pages, columns = [a_page(), a_page(title, size=size)], list(PAGE_COLUMNS)
+    cell = title if ours is JsonRowExporter else harmless(title)
+    harmless_pages = [a_page(), a_page(cell, size=size)]
+    assert written(ours, pages, columns) == written(theirs, harmless_pages, columns)
 
 
 @pytest.mark.parametrize(("ours", "theirs"), PAIRS)
@@ -91,3 +95,33 @@ def test_options_of_a_feed_hold() -> None:
 
 def test_every_class_of_ours_has_its_columns() -> None:
     assert {kind.__name__ for kind in COLUMNS} == {"PageItem", "FailureItem", "StatsItem"}
+
+
+def cells(items: list[Any], columns: Any) -> list[list[str]]:
+    table = written(CsvRowExporter, items, columns).decode()
+    return list(csv.reader(io.StringIO(table, newline="")))
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n", "＝", "＠"])
+def test_no_cell_of_a_csv_begins_as_a_formula(start: str) -> None:
+    formula = f"{start}1+1"
+    pages = [a_page(formula), a_page(formula)]
+    assert cells(pages, ["title", "status"])[1:] == [[f"'{formula}", "200"]] * 2
+    items = [{formula: formula, "joined": [formula, "=y"], "n": -1.5, "bytes": formula.encode()}]
+    safe = f"'{formula}"
+    assert cells(items, None) == [
+        [safe, "joined", "n", "bytes"],
+        [safe, f"{safe},=y", "-1.5", safe],
+    ]
+
+
+def test_json_holds_what_was_scraped_whatever_a_spreadsheet_would_make_of_it() -> None:
+    items = [{"phone": "+43 1 234", "note": "-", "sum": "=1+1"}, a_page("@home")]
+    lines = written(JsonRowExporter, items, None).splitlines()
+    assert json.loads(lines[0]) == items[0]
+    assert json.loads(lines[1])["title"] == "@home"
+
+
+def test_numbers_urls_and_plain_text_are_cells_as_they_are() -> None:
+    item = {"n": -1, "x": -1.5, "url": "http://a.test/?a=-1", "t": "a = b", "e": "", "none": None}
+    assert cells([item], None)[1] == ["-1", "-1.5", "http://a.test/?a=-1", "a = b", "", ""]
