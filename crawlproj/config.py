@@ -107,12 +107,16 @@ def _strategy(raw: Any) -> str:
     raise ValueError
 
 
+LEAST_ATTEMPTS = 4
+"""Times a URL may be lost with its worker, however few retries RETRY_TIMES asks for."""
+
 # Beyond it numbers are no longer exact in Redis's scripts.
 _MOST = 10**15
 
 _COUNT = Accepts(_number(int, 1, _MOST), "give a whole number, 1 or more, at most 10^15")
 _DEPTH = Accepts(_number(int, 0, _MOST), "give a whole number, 0 or more, at most 10^15")
-_ATTEMPTS = Accepts(_number(int, 1, 255), "give a whole number, 1 to 255")
+MOST_ATTEMPTS = 255
+_ATTEMPTS = Accepts(_number(int, 1, MOST_ATTEMPTS), "give a whole number, 1 to 255")
 _SHARDS = Accepts(_number(int, 1, 16_384), "give a whole number, 1 to 16384")
 _REPLICAS = Accepts(_number(int, 0, 100), "give a whole number, 0 to 100")
 _WAIT = Accepts(_number(float, 0.001, 5), "give seconds, more than 0, at most 5")
@@ -358,7 +362,11 @@ class Config:
         "FRONTIER_LEASE_TIMEOUT", 20.0, _POSITIVE, "silence after which a worker counts as dead"
     )
     max_attempts: int = _option(
-        "FRONTIER_MAX_ATTEMPTS", 4, _ATTEMPTS, "times a URL may be tried, or lost with its worker"
+        "FRONTIER_MAX_ATTEMPTS",
+        LEAST_ATTEMPTS,
+        _ATTEMPTS,
+        "times a URL may be tried, or lost with its worker; RETRY_TIMES, if given, allows fewer "
+        "retries, and more where this is not given",
     )
     retry_delay_s: float = _option(
         "FRONTIER_RETRY_DELAY", 2.0, _SECONDS, "wait before the first retry; doubles each time"
@@ -480,6 +488,8 @@ def _from_scrapy(settings: Mapping[str, Any], own: Mapping[str, Any]) -> dict[st
         ours: _parsed(theirs, settings.get(theirs) or 0, accepts) or default
         for ours, theirs, accepts, default in meant
     }
+    retries = _parsed("RETRY_TIMES", settings.get("RETRY_TIMES") or 0, _DEPTH)
+    found["max_attempts"] = min(max(LEAST_ATTEMPTS, retries + 1), MOST_ATTEMPTS)
     if found["delay_s"] and "delay_s" not in own:
         # Scrapy's delay lies between any two requests, ours between those of one connection.
         found["per_host"] = 1

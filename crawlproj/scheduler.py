@@ -140,6 +140,8 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
         self._build()
         self.notes.listen(self._crawler, self._watch)
         self._watch.quicken()
+        is_given = bool(self._crawler.settings.getpriority("RETRY_TIMES"))
+        self._watch.limit_retries(self.frontier.limits.max_attempts - 1, is_given=is_given)
         await self.worker.start()
         self._intake = asyncio.create_task(self._take_in.run())
 

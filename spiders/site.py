@@ -23,6 +23,7 @@ from crawlproj.politeness.robots import directives
 from crawlproj.server import connection
 from crawlproj.urls import Url, UrlError, location
 from crawlproj.worker.identity import name_worker
+from crawlproj.worker.outcome import RedirectLoop, RedirectNowhere
 
 if TYPE_CHECKING:
     from typing import Self
@@ -47,10 +48,6 @@ UNUSED = {
     ),
 }
 """Scrapy's middlewares that this spider has no use for; a class derived from it has them all."""
-
-
-class RedirectError(Exception):
-    """A redirect that leads nowhere: in a circle, too far, or to no URL at all."""
 
 
 class SiteSpider(scrapy.Spider):
@@ -98,7 +95,7 @@ class SiteSpider(scrapy.Spider):
 
     def parse(self, response: Response) -> Iterator[PageItem]:
         if response.status in REDIRECTS:
-            yield self._page(response, redirect_to=self._redirect(response))
+            yield from self._redirect(response)
         elif isinstance(response, TextResponse) and _is_html(response):
             yield from self._read(response)
         else:
@@ -157,16 +154,36 @@ class SiteSpider(scrapy.Spider):
             *(url, f"{count:,}", f"{links.MAX_LINKS:,}"),
         )
 
-    def _redirect(self, response: Response) -> str:
-        to = location(response.headers.get("Location"))
+    def _redirect(self, response: Response) -> Iterator[PageItem]:
+        """The row of a redirect that is followed; one that leads nowhere ends as a failure."""
         passed = [*response.meta.get("redirects", ()), response.url]
+        try:
+            target = self._target(response, passed)
+        except (RedirectLoop, RedirectNowhere) as error:
+            self._fail(response, error)
+            return
+        follow = self._discovery().redirect
+        to = follow(target, response.meta["depth"], response.url, passed)
+        yield self._page(response, redirect_to=to)
+
+    def _target(self, response: Response, passed: list[str]) -> Url:
+        to = location(response.headers.get("Location"))
+        if not to:
+            raise RedirectNowhere("without saying where to")
         try:
             target = self._normal(to, self._normal(response.url))
         except UrlError as error:
-            raise RedirectError(f"to {to[:200]!r}: {error}") from None
+            raise RedirectNowhere(f"to {to[:200]!r}: {error}") from None
         if str(target) in passed or len(passed) > MOST_REDIRECTS:
-            raise RedirectError(f"in a circle or too far: {' → '.join(passed[-3:])} → {target}")
-        return self._discovery().redirect(target, response.meta["depth"], response.url, passed)
+            raise RedirectLoop(f"in a circle or too far: {' → '.join(passed[-3:])} → {target}")
+        return target
+
+    def _fail(self, response: Response, error: Exception) -> None:
+        """Let the page end dead, for this error."""
+        scheduler: Any = self.crawler.engine.scheduler
+        if held := scheduler.notes.of(response.request):
+            held.error = error
+        self.logger.warning("%s redirects %s", response.url, error)
 
     def _page(self, response: Response, **columns: Any) -> PageItem:
         request = response.request

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, version_info
+from scrapy.downloadermiddlewares.retry import RetryMiddleware
 from scrapy.signalmanager import SignalManager
 from scrapy.utils.defer import _schedule_coro
 
@@ -69,13 +70,24 @@ class EngineWatch:
         slot.inprogress = _Observed(slot.inprogress, callback)
 
     def on_download_error(self, callback: Callable[[Request, Exception], None]) -> None:
-        """Call back with an error that no downloader middleware has dealt with."""
+        """Call back with an error that no downloader middleware has dealt with, or that one has
+        raised when it saw the response."""
+        manager = self._engine.downloader.middleware
+        process_response = manager._process_response
 
         def process_exception(request: Request, exception: Exception) -> None:
             callback(request, exception)
 
-        methods: Any = self._engine.downloader.middleware.methods
+        async def process_response_or_tell(response: Any, request: Request) -> Any:
+            try:
+                return await process_response(response, request)
+            except Exception as error:
+                callback(request, error)
+                raise
+
+        methods: Any = manager.methods
         methods["process_exception"].append(process_exception)
+        manager._process_response = process_response_or_tell  # type: ignore[method-assign]
 
     def on_callback(self, callback: Callable[[Response], None]) -> None:
         """Call back with a response that its callback is about to get, whatever its status: no
@@ -85,6 +97,14 @@ class EngineWatch:
             callback(response)
 
         self._engine.scraper.spidermw.methods["process_spider_input"].append(process_spider_input)
+
+    def limit_retries(self, most: int, *, is_given: bool) -> None:
+        """Have Scrapy's middleware try again as often as the crawl allows, or less often if the
+        user has said so (RETRY_TIMES): the last response is then the spider's."""
+        for middleware in self._engine.downloader.middleware.middlewares:
+            if isinstance(middleware, RetryMiddleware):
+                given = middleware.max_retry_times if is_given else most
+                middleware.max_retry_times = min(given, most)
 
     def wake(self) -> None:
         """Make the engine ask for requests at the next turn of the loop."""

@@ -139,9 +139,15 @@ def glance(host: str, entry: bytes) -> Glance:
     try:
         url, depth, referer, rest = _fields(entry, host)
         redirected = bool(rest.get("meta", {}).get("redirects"))
-        return Glance(url, depth, referer, entry[0], redirected)
+        return Glance(url, depth, referer or _sent_referer(rest), entry[0], redirected)
     except Exception:
         return Glance(host, 0, "", entry[0] if entry else 0)
+
+
+def _sent_referer(rest: dict[str, Any]) -> str:
+    """What Scrapy's middleware has put among the headers of a spider's own request."""
+    values = rest.get("headers", {}).get(b"Referer") or [b""]
+    return bytes(values[0]).decode("latin-1")
 
 
 def address(url: str, drop: re.Pattern[str] = DROPPED_PARAMS) -> Address:

@@ -32,11 +32,23 @@ _FAILURES = {
     "DownloadFailedError": "connection",
     "BadResponse": "protocol",
     "BadCertificate": "certificate",
+    "RedirectLoop": "redirect_loop",
+    "RedirectNowhere": "redirect_nowhere",
 }
+_TOO_MANY_REDIRECTS = "max redirections reached"
+"""What Scrapy's redirect middleware says of them when it drops a request."""
 _PERMANENT = frozenset({"DownloadCancelledError", "UnsupportedURLSchemeError"}) | {
     "BadResponse",
     "BadCertificate",
 }
+
+
+class RedirectLoop(Exception):
+    """Redirects that lead in a circle, or too far."""
+
+
+class RedirectNowhere(Exception):
+    """A redirect to something that is no URL."""
 
 
 class NoLongerOurs(IgnoreRequest):
@@ -183,6 +195,8 @@ def failure_reason(held: Held) -> str:
     status = held.status or held.last_status
     if status >= 400 and not held.delivered:
         return f"http_{status}"
+    if str(held.error or "") == _TOO_MANY_REDIRECTS:
+        return _FAILURES[RedirectLoop.__name__]
     if held.error is not None and not isinstance(held.error, IgnoreRequest):
         name = type(held.error).__name__
         return _FAILURES.get(name, name)

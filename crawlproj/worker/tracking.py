@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from crawlproj.engine.watch import EngineWatch
 
 REDIRECTED = 302
-"""Noted for a redirect that Scrapy's own middleware has followed: its status is not told."""
+"""Noted for a redirect of which a middleware does not tell the status."""
+REFRESHED = 200
+"""Noted for a page that led elsewhere by itself: by a meta tag."""
 
 
 class Notes:
@@ -69,7 +71,7 @@ class Notes:
         if request.url == url and request.dont_filter:
             return True
         if (request.meta.get("redirect_urls") or [None])[-1] == url:
-            held.status = REDIRECTED
+            held.status = _redirect_status(request)
         return False
 
     def send_back(self, request: Request, entry: bytes) -> None:
@@ -105,3 +107,11 @@ class Notes:
         if held := self.of(request):
             del self._held[request.meta[LEASE]]
             self._on_end(held)
+
+
+def _redirect_status(request: Request) -> int:
+    """The status by which Scrapy's middlewares came to this request."""
+    reasons = request.meta.get("redirect_reasons")
+    if not reasons:
+        return REDIRECTED
+    return reasons[-1] if isinstance(reasons[-1], int) else REFRESHED

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import brotli  # type: ignore[import-untyped]
 import pytest
 
+from crawlproj.config import Config
 from crawlproj.demo.log import Logged, fetch_counts
 from tests.servers.fleet import Fleet, fleet
 from tests.servers.origin import HANG, RESET, Origin, Raw, Reply, Request, Route
@@ -32,7 +33,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 PAGE = b"<title>good</title>"
 MAX_SIZE = 200_000
 BOMB = bytes(50 * MAX_SIZE)
-ONCE, THRICE = 1, 3
+ONCE, OFTEN = 1, Config().max_attempts
 
 
 class Case(NamedTuple):
@@ -45,6 +46,10 @@ class Case(NamedTuple):
 
 def encoded(name: str, body: bytes) -> Reply:
     return Reply(headers={"Content-Encoding": name}, body=body)
+
+
+def moved(to: str) -> Reply:
+    return Reply(301, {"Location": to})
 
 
 def chunked(body: bytes) -> Raw:
@@ -79,9 +84,9 @@ def reset_once(request: Request) -> Reply | Raw:
 
 CASES = {
     # Time
-    "silent": Case(HANG, "timeout", THRICE),
-    "slow-headers": Case(slow_headers, "timeout", THRICE),
-    "slow-body": Case(slow_body, "timeout", THRICE),
+    "silent": Case(HANG, "timeout", OFTEN),
+    "slow-headers": Case(slow_headers, "timeout", OFTEN),
+    "slow-body": Case(slow_body, "timeout", OFTEN),
     # Size
     "endless-body": Case(endless_body, "size"),
     "announces-too-much": Case(
@@ -93,7 +98,7 @@ CASES = {
     "zstd-bomb": Case(encoded("zstd", zstd.compress(BOMB)), "size"),
     "bomb-in-a-bomb": Case(encoded("gzip, gzip", gzip.compress(gzip.compress(BOMB))), "size"),
     # Lengths
-    "length-too-large": Case(Raw(OK + b"Content-Length: 1000\r\n\r\nshort"), "truncated", THRICE),
+    "length-too-large": Case(Raw(OK + b"Content-Length: 1000\r\n\r\nshort"), "truncated", OFTEN),
     "length-too-small": Case(
         Raw(OK + b"Content-Length: 5\r\n\r\n12345 and more", then="keep"), "protocol"
     ),
@@ -105,11 +110,11 @@ CASES = {
     "length-and-chunks": Case(
         Raw(OK + b"Content-Length: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"), "protocol"
     ),
-    "closes-at-once": Case(Raw(), "connection", THRICE),
-    "resets-at-once": Case(RESET, "connection", THRICE),
+    "closes-at-once": Case(Raw(), "connection", OFTEN),
+    "resets-at-once": Case(RESET, "connection", OFTEN),
     "resets-in-mid-body-once": Case(reset_once, "done", 2),
     # Chunks
-    "chunks-broken-off": Case(chunked(b"5\r\nhello\r\n5\r\nwor"), "truncated", THRICE),
+    "chunks-broken-off": Case(chunked(b"5\r\nhello\r\n5\r\nwor"), "truncated", OFTEN),
     "chunks-without-size": Case(chunked(b"zz\r\nhello\r\n0\r\n\r\n"), "protocol"),
     "chunks-without-end": Case(chunked(b"5\r\nhello world"), "protocol"),
     # Encodings
@@ -122,6 +127,12 @@ CASES = {
     "two-encodings": Case(encoded("deflate, gzip", gzip.compress(zlib.compress(PAGE))), "done"),
     "hundred-encodings": Case(encoded(", ".join(["gzip"] * 100), gzip.compress(PAGE)), "protocol"),
     "encoded-nothing": Case(encoded("gzip", b""), "done"),
+    # Redirects
+    "redirects-to-itself": Case(moved("/redirects-to-itself"), "redirect_loop"),
+    "redirects-to-no-url": Case(moved("http://[::1"), "redirect_nowhere"),
+    "redirects-to-nothing": Case(Reply(301), "redirect_nowhere"),
+    # Statuses
+    "status-500": Case(Reply(500), "http_500", OFTEN),
     # Heads
     "long-header": Case(Raw(OK + b"X-Long: " + b"x" * 100_000 + b"\r\n\r\n"), "protocol"),
     "long-status-line": Case(Raw(b"HTTP/1.1 200 " + b"x" * 100_000 + b"\r\n\r\n"), "protocol"),

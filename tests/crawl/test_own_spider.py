@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from crawlproj.demo.log import smallest_gap_s
+from crawlproj.config import Config
+from crawlproj.demo.log import fetch_counts, smallest_gap_s
 from crawlproj.frontier import keys
 from crawlproj.operate.audit import RESOLUTION_S
 from tests.servers.fleet import PROJECT, Fleet, Worker, fleet
@@ -29,8 +30,13 @@ class PlainSpider(Spider):
     async def parse(self, response):
         if hasattr(self, "length"):
             yield Request(response.urljoin("/" + "x" * int(self.length)))
+        for path in getattr(self, "follow", "").split():
+            yield Request(response.urljoin(path), self.parse_leaf)
         for number in range(int(getattr(self, "inline", 0))):
             await self.crawler.engine.download_async(Request(response.urljoin(f"/i{number}")))
+
+    def parse_leaf(self, response):
+        pass
 """
 
 
@@ -88,3 +94,39 @@ def test_a_request_too_long_to_be_made_is_counted_and_not_stored_whole(
     assert ships.status("plain")["filtered"] == {"length": 1}
     refused = [key for key in redis.smembers(keys.audit("plain", 0)) if b"xxx" in key]
     assert [key.startswith(b"length http://") and len(key) < 300 for key in refused] == [True]
+
+
+def test_what_becomes_of_the_pages_of_a_plain_spider_is_told_as_it_was(ships: Fleet) -> None:
+    rounds: dict[str, Route] = {
+        f"/round?{n}": Reply(302, {"Location": f"/round?{n + 1}"}) for n in range(9)
+    }
+    routes: dict[str, Route] = {
+        "/": Reply(),
+        "/old": Reply(301, {"Location": "/new"}),
+        "/new": Reply(),
+        "/broken": Reply(500),
+        **rounds,
+    }
+    with Origin(routes) as origin:
+        own = {"ROBOTSTXT_OBEY": "False", "POLITENESS_BACKOFF": "0", "REDIRECT_MAX_TIMES": "5"}
+        follow = "/old /broken /gone /round?0"
+        worker = crawl(ships, own, first=origin.url("/"), follow=follow)
+    asked = fetch_counts(origin.requests())
+    assert asked[origin.url("/broken")] == Config().max_attempts
+    failures = {row["url"]: row for row in ships.rows("failures", "plain")}
+    assert {url: (row["reason"], row["referer"]) for url, row in failures.items()} == {
+        origin.url("/broken"): ("http_500", origin.url("/")),
+        origin.url("/gone"): ("http_404", origin.url("/")),
+        origin.url("/round?5"): ("redirect_loop", failures[origin.url("/round?5")]["referer"]),
+    }
+    assert failures[origin.url("/broken")]["attempts"] == str(Config().max_attempts)
+    statuses = ships.status("plain")["statuses"]
+    assert (statuses["200"], statuses["301"], statuses["302"]) == (2, 1, 5)
+    assert "Traceback" not in worker.log
+
+
+def test_fewer_retries_are_made_where_scrapys_own_setting_says_so(ships: Fleet) -> None:
+    with Origin({"/": Reply(500)}) as origin:
+        own = {"ROBOTSTXT_OBEY": "False", "POLITENESS_BACKOFF": "0", "RETRY_TIMES": "1"}
+        crawl(ships, own, first=origin.url("/"))
+    assert fetch_counts(origin.requests()) == {origin.url("/"): 2}

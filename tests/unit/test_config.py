@@ -276,3 +276,19 @@ def test_what_cannot_be_kept_together_is_refused(beside: dict[str, Any]) -> None
     Config.from_settings({"POLITENESS_GROUP": "domain", **beside})
     with pytest.raises(ConfigError, match=r"^POLITENESS_GROUP=address: "):
         Config.from_settings({"POLITENESS_GROUP": "address", **beside})
+
+
+@pytest.mark.parametrize(
+    ("settings", "attempts"),
+    [
+        ({}, 4),
+        ({"RETRY_TIMES": "2"}, 4),
+        ({"RETRY_TIMES": "10"}, 11),
+        ({"RETRY_TIMES": 10, "FRONTIER_MAX_ATTEMPTS": 3}, 3),
+        ({"RETRY_TIMES": 1000}, 255),
+    ],
+)
+def test_scrapys_retries_are_all_allowed_unless_the_attempts_are_given(
+    settings: dict[str, Any], attempts: int
+) -> None:
+    assert Config.from_settings(settings).max_attempts == attempts
