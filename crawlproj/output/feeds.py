@@ -43,8 +43,8 @@ from crawlproj.items import (
     PageItem,
     StatsItem,
 )
-from crawlproj.worker.identity import name_worker
 from crawlproj.output.row_file import RowFile
+from crawlproj.worker.identity import name_worker
 
 if TYPE_CHECKING:
     import asyncio

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.extensions.feedexport import FeedExporter
 
-from crawlproj.output.feeds import FlushingFeedExporter
-from crawlproj.items import TRANSIENT, FailureItem, utc_timestamp
-from crawlproj.worker.outcome import Held
 from crawlproj.frontier.records import glance
+from crawlproj.items import TRANSIENT, FailureItem, utc_timestamp
+from crawlproj.output.feeds import FlushingFeedExporter
+from crawlproj.worker.outcome import Held
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
