@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from zlib import crc32
 
+from redis.asyncio import Redis
+
 from crawlproj.frontier import holds, keys
 from crawlproj.frontier.bloom import Geometry, expected_error
 from crawlproj.frontier.concurrent import all_of
@@ -303,6 +305,13 @@ class Frontier:
         """Say goodbye on every shard, or on behalf of a worker that no longer can."""
         for shard in self.shards:
             await shard.leave(worker or self.worker)
+
+    async def reconnect(self) -> None:
+        """Leave a server that is no longer the master: what REDIS_URL names may lead elsewhere
+        now. The nodes of a cluster tell themselves where to go."""
+        if isinstance(self.client, Redis):
+            # Those in use would break off what others do; they come here when they fail.
+            await self.client.connection_pool.disconnect(inuse_connections=False)
 
     async def close(self) -> None:
         """Let go of the connections."""

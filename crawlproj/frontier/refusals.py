@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from redis.exceptions import ResponseError
+from redis.exceptions import BusyLoadingError, ReadOnlyError, ResponseError
 
 from crawlproj.errors import CrawlError
 
@@ -10,9 +10,19 @@ PASSING = ("MISCONF", "BUSY", "MASTERDOWN", "NOREPLICAS")
 """Answers of a Redis that cannot work now: its disk is full, it is busy, it lacks replicas."""
 
 
+DEMOTED = (ReadOnlyError, BusyLoadingError)
+
+
 def is_passing(error: ResponseError) -> bool:
     """Whether Redis refuses what it may do later."""
     return str(error).startswith(PASSING)
+
+
+def is_demoted(error: Exception) -> bool:
+    """Whether a replica has answered, or a server that is about to be one: a name, a virtual
+    address or a proxy may lead to another server by now, but not through connections that are
+    open already."""
+    return isinstance(error, DEMOTED) or str(error).startswith("MASTERDOWN")
 
 
 class CrawlWiped(CrawlError):

@@ -93,7 +93,7 @@ class Worker:
         self.held = 0
         self._buffer: deque[Lease] = deque()
         self.memo = Memo()
-        self._outages = Outages(self._learn_anew)
+        self._outages = Outages(frontier.reconnect, self._come_back)
         self._insist = self._outages.insist
         self._delivery = Delivery(
             frontier, hooks, self._insist, backlog=backlog, watermark=watermark
@@ -386,6 +386,12 @@ class Worker:
             if not renewed.known or (has_surplus and had_surplus):
                 await self._recollect()
             self._renewed_at = asked_at
+
+    async def _come_back(self) -> None:
+        """After an outage: the heartbeat shows that Redis can be written to, which a master that
+        has become a replica cannot."""
+        await self._beat()
+        await self._learn_anew()
 
     async def _learn_anew(self) -> None:
         """Begin again from what Redis says: what has been seen, and what this worker holds."""

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from redis.exceptions import ResponseError
 
-from crawlproj.frontier.refusals import is_passing
+from crawlproj.frontier.refusals import is_demoted, is_passing
 from crawlproj.frontier.replication import ReplicasBehind
 from crawlproj.server.connection import OUTAGE
 
@@ -31,8 +31,15 @@ FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 2.0
 class Outages:
     """Of one worker, however many operations it has under way."""
 
-    def __init__(self, learn_anew: Callable[[], Awaitable[None]]) -> None:
-        self._learn_anew = learn_anew
+    def __init__(
+        self,
+        reconnect: Callable[[], Awaitable[None]],
+        come_back: Callable[[], Awaitable[None]],
+    ) -> None:
+        """`reconnect` leaves a server that is no longer the master; `come_back` proves that the
+        one that answers can be written to, and learns anew what it knows."""
+        self._reconnect = reconnect
+        self._prove_and_learn = come_back
         self._away_since: float | None = None
         self._returning = asyncio.Lock()
         self.is_behind = False
@@ -52,18 +59,20 @@ class Outages:
                 was_behind = True
                 self._fall_behind(error)
             except AWAY as error:
-                self._be_away(error)
+                await self._be_away(error)
             except ResponseError as error:
                 if not is_passing(error):
                     raise
-                self._be_away(error)
+                await self._be_away(error)
             await asyncio.sleep(wait_s)
             wait_s = min(wait_s * 2, LONGEST_WAIT_S)
 
-    def _be_away(self, error: Exception) -> None:
+    async def _be_away(self, error: Exception) -> None:
         if self._away_since is None:
             self._away_since = time.monotonic()
             logger.warning("Redis does not answer (%s); waiting for it", error)
+        if is_demoted(error):
+            await self._reconnect()
 
     def _fall_behind(self, error: Exception) -> None:
         if not self.is_behind:
@@ -71,10 +80,11 @@ class Outages:
             logger.warning("%s", error)
 
     async def _come_back(self) -> None:
-        """After Redis was away: what this worker believed of it may not be so any more."""
+        """After Redis was away: what this worker believed of it may not be so any more. It counts
+        as away until that has succeeded."""
         async with self._returning:
             if self._away_since is None:
                 return
-            await self._learn_anew()
+            await self._prove_and_learn()
             away_s, self._away_since = time.monotonic() - self._away_since, None
             logger.warning("Redis answers again after %.1f s", away_s)

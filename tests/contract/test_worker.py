@@ -6,7 +6,8 @@ import asyncio
 import logging
 import threading
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
 
 import pytest
 from redis.exceptions import ConnectionError as RedisConnectionError
@@ -15,13 +16,15 @@ from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.messages import Settlement
 from crawlproj.frontier.scripts import script
 from crawlproj.server.connection import connect
+from crawlproj.server.embedded import LOOPBACK
 from crawlproj.worker.delivery import ROWS
 from crawlproj.worker.exchange import Worker
+from crawlproj.worker.outages import FIRST_WAIT_S
 from tests.contract.fleet import HOSTS, Fleet, done, web
 from tests.contract.mortal import hooks
 from tests.lua.helpers import CRAWL, link, seed
 from tests.servers.proxy import Proxy
-from tests.servers.redis import PATIENCE, RedisServer
+from tests.servers.redis import PATIENCE, RedisServer, wait_for
 
 TIMEOUT_S = 60
 
@@ -170,6 +173,50 @@ def test_a_worker_that_was_dead_takes_nothing_before_it_knows_what_is_its_own(
             await far.close()
 
     asyncio.run(test())
+
+
+def hand_over(master: RedisServer, heir: RedisServer) -> None:
+    """A planned failover: the master becomes a replica of its heir, and closes no connection."""
+    with master.client() as client:
+        client.execute_command("FAILOVER", "TO", LOOPBACK, heir.port)
+        wait_for(lambda: client.info("replication")["role"] == "slave", "demoted")
+    with heir.client() as client:
+        wait_for(lambda: client.info("replication")["role"] == "master", "promoted")
+
+
+def test_a_worker_leaves_a_master_that_has_become_a_replica(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Behind a name or a proxy: those lead to the new master, but only who connects again."""
+
+    async def test(master: RedisServer, heir: RedisServer, proxy: Proxy) -> None:
+        frontier = Frontier(await connect(proxy.url), CRAWL, "w")
+        await frontier.open(frontier.limits, {}, "run")
+        async with working(frontier) as worker:
+            await frontier.push([link(HOSTS[0], "/1")])
+            await until(lambda: in_hand(worker) == 1, "the URL")
+            await asyncio.to_thread(hand_over, master, heir)
+            lease = worker.take()
+            assert lease is not None
+            worker.end(Settlement(lease.token, "done"))
+            await until(lambda: "does not answer" in caplog.text, "refused")
+            await asyncio.sleep(3 * FIRST_WAIT_S)
+            assert "answers again" not in caplog.text, "it answers, and cannot be written to"
+            proxy.lead_to(heir.port)
+            await until(lambda: worker.held == 0, "settled by the heir")
+        assert (await frontier.counts())["done"] == 1
+        await frontier.close()
+
+    with ExitStack() as stack:
+        master = stack.enter_context(RedisServer(tmp_path / "master"))
+        heir = stack.enter_context(RedisServer(tmp_path / "heir"))
+        proxy = stack.enter_context(Proxy(master.port))
+        with heir.client() as client:
+            client.replicaof(LOOPBACK, master.port)
+            up = {"master_link_status": "up"}.items()
+            wait_for(lambda: client.info("replication").items() >= up, "in step")
+        asyncio.run(test(master, heir, proxy))
+    assert caplog.text.count("answers again") == 1
 
 
 def test_a_seed_opens_a_crawl_again_that_others_have_just_ended(

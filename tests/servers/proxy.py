@@ -7,6 +7,7 @@
         proxy.hang()        # connections stay and carry nothing
         proxy.cut()         # connections are reset, new ones refused
         proxy.heal()
+        proxy.lead_to(heir.port)    # new connections go there, those that are open stay
 
 Runs in a thread of the test; every method may be called from the test at any time.
 """
@@ -88,6 +89,11 @@ class Proxy(ThreadedServer):
         reply comes."""
         with self._losses.lock:
             self._losses.left, self._losses.pattern = count, to.encode()
+
+    def lead_to(self, target_port: int) -> None:
+        """Pass new connections on to another server, as a name or a virtual address does after a
+        failover; those that are open stay where they are."""
+        self._target_port = target_port
 
     def hang(self) -> None:
         """Carry nothing, in either direction, and say nothing about it."""
