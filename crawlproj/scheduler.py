@@ -33,7 +33,7 @@ from crawlproj.errors import CrawlError
 from crawlproj.frontier.frontier import ADDRESS, HOST, Frontier
 from crawlproj.frontier.messages import Kind, Lease, Push, Settlement, State
 from crawlproj.frontier.pacing import Overrides
-from crawlproj.frontier.records import RecordError, encode_request, glance
+from crawlproj.frontier.records import RecordError, encode_changed, encode_request, glance
 from crawlproj.frontier.replication import Replication
 from crawlproj.output.reports import Reports
 from crawlproj.plural import counted
@@ -249,15 +249,16 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
 
     def _enqueue(self, request: Request) -> bool:
         found = self.df.address(request)
-        if self.notes.is_sent_back(request):
-            self.notes.send_back(request, self._encode(request, found.host))
+        sent_on = self.notes.sent_on(request)
+        if sent_on and self.notes.is_sent_back(request, sent_on):
+            sent_on.retry_entry = self._encode_again(request, found.host, sent_on)
             return True
         kind = _kind(request)
         if kind == Kind.LINK and self.df.request_seen(request):
             self.df.log(request, self.spider)
             return False
         self._introduce(found.host)
-        entry = self._encode(request, found.host)
+        entry = self._encode(request, found.host, sent_on)
         self.worker.push(Push(kind, found.host, level(request.priority), entry, found.key))
         self.stats.inc_value("scheduler/enqueued/redis")
         return True
@@ -288,8 +289,24 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
         """Not false for being empty, as its length would have it."""
         return True
 
-    def _encode(self, request: Request, host: str) -> bytes:
-        return encode_request(request, host, self.spider, self.config.max_record_bytes)
+    def _encode(self, request: Request, host: str, sent_on: Held | None = None) -> bytes:
+        most = self.config.max_record_bytes
+        try:
+            return encode_request(request, host, self.spider, most)
+        except RecordError as error:
+            if sent_on is None:
+                raise
+            logger.debug("Sent on without what a middleware has added: %s", error)
+            return encode_changed(request, host, self.spider, sent_on.lease.entry, most)
+
+    def _encode_again(self, request: Request, host: str, held: Held) -> bytes:
+        """The entry of a leased request that is to be tried again, with the attempts so far."""
+        own = held.lease.entry
+        try:
+            return own[:1] + self._encode(request, host, held)[1:]
+        except RecordError as error:
+            logger.debug("Tried again as it was before: %s", error)
+            return own
 
     def _refuse(self, request: Request, reason: str) -> None:
         key = f"{reason} {request.url[:MAX_SHOWN]}"

@@ -77,6 +77,16 @@ def encode_request(request: Request, host: str, spider: Spider, max_bytes: int =
     return entry
 
 
+def encode_changed(
+    request: Request, host: str, spider: Spider, own: bytes, max_bytes: int
+) -> bytes:
+    """The entry of a request that a middleware has made of the one stored as `own`. What cannot be
+    stored of its meta the middleware has put there, and puts there again: it stays as it was."""
+    before = _fields(own, host)[3].get("meta", {})
+    now = {name: value for name, value in request.meta.items() if _is_storable(value)}
+    return encode_request(request.replace(meta={**before, **now}), host, spider, max_bytes)
+
+
 def _rest(request: Request, spider: Spider) -> dict[str, Any]:
     """All that a request says beyond its address, depth and referer."""
     try:
@@ -181,6 +191,14 @@ def _storable(value: Any, where: str) -> Any:
     if isinstance(value, list | tuple | set):
         return [_storable(item, where) for item in value]
     return _plain(value, where)
+
+
+def _is_storable(value: Any) -> bool:
+    try:
+        _storable(value, "")
+    except (RecordError, RecursionError):
+        return False
+    return True
 
 
 def _plain(value: Any, where: str) -> Any:

@@ -60,25 +60,22 @@ class Notes:
         name = request.meta.get(LEASE) if request is not None else None
         return self._held.get(name, (None, None)) if name else (None, None)
 
-    def is_sent_back(self, request: Request) -> bool:
-        """True for a leased request that a middleware wants tried again. One that it sends
-        elsewhere has been redirected, which is noted. What the spider makes of a request, once
-        it has the response or the error, is a request of its own."""
+    def sent_on(self, request: Request) -> Held | None:
+        """The lease of which a downloader middleware has made this request: to try it again, or to
+        follow a redirect. What the spider makes of a request, once it has the response or the
+        error, is a request of its own."""
         _, held = self._named(request)
-        if held is None or held.status or held.error is not None:
-            return False
+        return None if held is None or held.status or held.error is not None else held
+
+    def is_sent_back(self, request: Request, held: Held) -> bool:
+        """True for a request that is to be tried again. One that goes elsewhere has been
+        redirected, which is noted."""
         url = held.about.url
         if request.url == url and request.dont_filter:
             return True
         if (request.meta.get("redirect_urls") or [None])[-1] == url:
             held.status = _redirect_status(request)
         return False
-
-    def send_back(self, request: Request, entry: bytes) -> None:
-        """Try a leased request again later, as this entry, with the attempts made so far."""
-        _, held = self._named(request)
-        if held is not None:
-            held.retry_entry = held.lease.entry[:1] + entry[1:]
 
     def _received(self, response: Response, request: Request) -> None:
         if held := self.of(request):

@@ -281,6 +281,53 @@ def test_better_priorities_are_fetched_first(shop: Shop, redis_server: RedisServ
     assert ranks == sorted(ranks, reverse=True)
 
 
+OBJECTS_IN_META = """
+from scrapy import Request
+from scrapy_redis.spiders import RedisSpider
+
+
+class Stopwatch:
+    def process_request(self, request):
+        request.meta["began"] = object()
+        request.meta["seen"] = request.meta.get("seen", 0) + 1
+        if request.url.endswith("/large"):
+            request.meta["large"] = "x" * 300_000
+
+
+class TimedSpider(RedisSpider):
+    name = "shop"
+    custom_settings = {"DOWNLOADER_MIDDLEWARES": {Stopwatch: 1}}
+
+    def parse(self, response):
+        for path in ("/flaky", "/large", "/moved"):
+            yield Request(response.urljoin(path), self.parse_item, meta={"kept": [path]})
+
+    def parse_item(self, response):
+        meta = response.meta
+        yield {"path": response.url.split("/", 3)[3], "seen": meta["seen"], "kept": meta["kept"]}
+"""
+
+
+def test_what_a_middleware_puts_into_meta_keeps_no_request_from_being_tried_again(
+    shop: Shop, redis_server: RedisServer
+) -> None:
+    """Nor from being redirected: what can be stored is, and the rest comes again by itself."""
+    add_spider(shop.ships.project, "shop", OBJECTS_IN_META)
+    routes = {**ROUTES, "/large": ROUTES["/flaky"]}
+    with Origin(routes) as origin:
+        redis_server.cli("lpush", "shop:start_urls", origin.url("/"))
+        worker = shop.crawl(PATIENT)
+        assert worker.wait(30) == "finished", worker.log[-4000:]
+    assert sorted(shop.items(), key=lambda item: item["path"]) == [
+        {"path": "flaky", "seen": 3, "kept": ["/flaky"]},
+        {"path": "large", "seen": 1, "kept": ["/large"]},
+        {"path": "moved/here", "seen": 2, "kept": ["/moved"]},
+    ]
+    now = shop.status()
+    assert (now["filtered"], now["dead"]) == ({}, 0)
+    assert_settled(now)
+
+
 UNSTORABLE = """
 from scrapy import Request
 from scrapy_redis.spiders import RedisSpider
