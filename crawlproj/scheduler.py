@@ -16,6 +16,7 @@ from redis.exceptions import RedisError
 from scrapy import signals
 from scrapy.exceptions import CloseSpider
 from scrapy.utils.defer import deferred_from_coro
+from scrapy.utils.misc import load_object
 from scrapy_redis import scheduler as scrapy_redis_scheduler
 
 from crawlproj.config import Config, asked_for
@@ -52,6 +53,7 @@ from crawlproj.worker.tracking import Notes
 if TYPE_CHECKING:
     from scrapy import Request, Spider
     from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
     from twisted.internet.defer import Deferred
 
 logger = logging.getLogger(__name__)
@@ -407,6 +409,11 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
             "pages": pages,
             "waiting": self.worker.links_without_room,
         }
+
+
+def is_in_use(settings: BaseSettings) -> bool:
+    """Whether a project has our scheduler, or one derived from it."""
+    return issubclass(load_object(settings["SCHEDULER"]), Scheduler)
 
 
 def _rules(config: Config) -> Rules:

@@ -12,6 +12,7 @@ from scrapy.exceptions import UsageError
 
 from crawlproj.errors import ConfigError, CrawlError
 from crawlproj.operate.command import check_profile, check_start, speak_in_one_line
+from crawlproj.scheduler import is_in_use
 from crawlproj.worker import memory_limit
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class Command(crawl.Command):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None and self.crawler_process is not None
-        if "crawlproj" not in str(self.settings["SCHEDULER"]):
+        if not is_in_use(self.settings):
             # Another project, of an environment that the package is installed in.
             super().run(args, opts)
             return

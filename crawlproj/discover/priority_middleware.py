@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from scrapy.exceptions import NotConfigured
 
-from crawlproj.scheduler import Scheduler
+from crawlproj.scheduler import Scheduler, is_in_use
 
 if TYPE_CHECKING:
     from typing import Self
@@ -28,7 +28,7 @@ class PriorityMiddleware:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        if "crawlproj" not in str(crawler.settings["SCHEDULER"]):
+        if not is_in_use(crawler.settings):
             raise NotConfigured("without crawlproj's scheduler nobody ranks links")
         return cls(crawler)
 

@@ -49,13 +49,13 @@ class PolitenessMiddleware:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        from crawlproj.scheduler import Scheduler
+        from crawlproj.scheduler import Scheduler, is_in_use
 
         def scheduler() -> Scheduler | None:
             found: Any = crawler.engine.scheduler
             return found if isinstance(found, Scheduler) else None
 
-        if "crawlproj" not in str(crawler.settings["SCHEDULER"]):
+        if not is_in_use(crawler.settings):
             raise NotConfigured("without crawlproj's scheduler nobody keeps a pace")
         return cls(Config.from_settings(crawler.settings), scheduler)
 

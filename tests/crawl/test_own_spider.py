@@ -20,6 +20,12 @@ from tests.servers.redis import RedisServer
 SPIDER = """
 from scrapy import Request, Spider
 
+from crawlproj.scheduler import Scheduler
+
+
+class OwnScheduler(Scheduler):
+    pass
+
 
 class PlainSpider(Spider):
     name = "plain"
@@ -49,11 +55,19 @@ def ships(tmp_path: Path, redis_server: RedisServer) -> Iterator[Fleet]:
 
 def crawl(ships: Fleet, settings: dict[str, str], **args: str) -> Worker:
     """Run the spider to its end."""
-    env = {"PYTHONPATH": os.pathsep.join(map(str, (PROJECT, ships.folder)))}
-    given = {"SPIDER_MODULES": "plain_spiders", "CRAWL_ALLOW_ADDRESSES": "loopback", **settings}
-    worker = ships.start(given, spider="plain", env=env, **args)
+    worker = start(ships, settings, **args)
     assert worker.wait(30) == "finished", worker.log[-4000:]
     return worker
+
+
+def start(ships: Fleet, settings: dict[str, str], **args: str) -> Worker:
+    env = {"PYTHONPATH": os.pathsep.join(map(str, (PROJECT, ships.folder)))}
+    given = {"SPIDER_MODULES": "plain_spiders", "CRAWL_ALLOW_ADDRESSES": "loopback", **settings}
+    return ships.start(given, spider="plain", env=env, **args)
+
+
+OWN = {"SCHEDULER": "plain_spiders.OwnScheduler"}
+"""A scheduler derived from ours keeps the pace, and is checked before it starts, as ours is."""
 
 
 def test_a_redirect_that_scrapy_follows_keeps_the_pause_its_host_asks_for(ships: Fleet) -> None:
@@ -64,10 +78,16 @@ def test_a_redirect_that_scrapy_follows_keeps_the_pause_its_host_asks_for(ships:
         "/b": Reply(),
     }
     with Origin(routes) as origin:
-        crawl(ships, {}, first=origin.url("/a"))
+        crawl(ships, OWN, first=origin.url("/a"))
     requests = sorted(origin.requests())
     assert [request.path for request in requests] == ["/robots.txt", "/a", "/b"]
     assert smallest_gap_s(requests)[origin.host] >= delay_s - RESOLUTION_S
+
+
+def test_what_is_wrong_is_said_before_a_scheduler_derived_from_ours_starts(ships: Fleet) -> None:
+    worker = start(ships, {**OWN, "CRAWL_PAGES": "many"})
+    assert worker.process.wait(60) == 2
+    assert worker.log.startswith("CRAWL_PAGES=many: give a whole number")
 
 
 def test_requests_past_the_frontier_are_warned_of_once(ships: Fleet) -> None:
