@@ -11,13 +11,14 @@ import asyncio
 import json
 import secrets
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 from zlib import crc32
 
 from redis.asyncio import Redis
 
 from crawlproj.frontier import holds, keys
+from crawlproj.frontier import plan as plans
 from crawlproj.frontier.bloom import Geometry, expected_error
 from crawlproj.frontier.concurrent import all_of
 from crawlproj.frontier.messages import (
@@ -64,13 +65,15 @@ class Limits:
 
     @classmethod
     def of(cls, plan: Any) -> Limits:
-        """The limits in a plan that Redis kept; raises CrawlDamaged if they are not ours."""
+        """The limits in a plan that Redis kept; raises CrawlDamaged if they are not ours. One that
+        an older version did not know is as it is here by default."""
+        kept = plans.part(plan, "limits", [one.name for one in fields(cls)])
         try:
-            limits = cls(**plan["limits"])
+            limits = cls(**kept)
             kinds = all(type(v) in _KINDS[type(getattr(cls, k))] for k, v in vars(limits).items())
             if kinds and 1 <= limits.shards <= MOST_SHARDS:
                 return limits
-        except (TypeError, KeyError, AttributeError):
+        except (TypeError, KeyError):
             pass
         raise CrawlDamaged("the plan's limits")
 
@@ -120,7 +123,7 @@ class Frontier:
 
     async def open(self, limits: Limits, plan: dict[str, Any], run: str) -> Opened:
         """Begin, join or resume the crawl. The limits and plan of a crawl that exists win."""
-        offered = {**plan, "limits": vars(limits)}
+        offered = {"version": plans.VERSION, **plan, "limits": vars(limits)}
         text = json.dumps(offered)
         first = Shard(self.client, self.crawl, 0, Geometry(1, 0.1), self.audit_one_in)
         opened = await first.open(

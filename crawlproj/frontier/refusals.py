@@ -67,3 +67,15 @@ class CrawlDamaged(CrawlError):
             f"what Redis keeps of the crawl cannot be read ({what[:300]}): it was damaged or "
             "changed by someone else; restore it, or forget it with scrapy purge CRAWL --yes"
         )
+
+
+class CrawlNewer(CrawlDamaged):
+    """The plan has something that this version does not know."""
+
+    def __init__(self, what: str) -> None:
+        CrawlError.__init__(
+            self,
+            f"the crawl's plan has {what[:300]}, which this version of crawlproj does not know: a "
+            "newer one has begun it, which this machine needs too, or it was changed by someone "
+            "else",
+        )

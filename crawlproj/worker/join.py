@@ -22,6 +22,7 @@ from crawlproj.discover.ranking import Novelty, strategy
 from crawlproj.discover.seeds import LIST, SET, SORTED_SET, SeedList
 from crawlproj.errors import ConfigError
 from crawlproj.frontier import keys
+from crawlproj.frontier import plan as plans
 from crawlproj.frontier.frontier import UNLIMITED, Frontier, Limits
 from crawlproj.frontier.refusals import CrawlDamaged
 from crawlproj.urls import param_pattern
@@ -37,6 +38,8 @@ PLANNED = (
     *("media", "drop_params", "traps", "trap_depth", "trap_repeats", "trap_params"),
 )
 """What belongs to the crawl and not to a worker, beside its limits."""
+
+_DEFAULTS = {name: getattr(Config(), name) for name in PLANNED}
 
 _GREETINGS = {
     "new": "Beginning the crawl %r (epoch %s)",
@@ -93,10 +96,9 @@ async def join(frontier: Frontier, config: Config, asked_for: Collection[str] = 
 
 def _rules(plan: dict[str, Any], config: Config) -> dict[str, Any]:
     """The plan that Redis kept. It is checked like a user's settings, for others may have written
-    it; and code to run is named by the user alone."""
-    kept = plan.get("rules")
-    if not isinstance(kept, dict) or set(kept) != set(PLANNED):
-        raise CrawlDamaged("the plan's rules")
+    it; and code to run is named by the user alone. What it lacks an older version did not know,
+    and did as it is done by default."""
+    kept = {**_DEFAULTS, **plans.part(plan, "rules", PLANNED)}
     try:
         rules = {name: checked(name, kept[name]) for name in PLANNED}
     except ConfigError as error:

@@ -76,7 +76,6 @@ DAMAGE: dict[str, Spoil] = {
     "a million shards": plan_with(shards=1_000_000),
     "no shards": plan_with(shards=0),
     "shards as text": plan_with(shards="5"),
-    "an unknown limit": plan_with(evil=1),
     "pages as a list": plan_with(pages=[]),
     "layers as text": lambda redis: redis.hset(LAYERS, "open", "many"),
     "a billion layers": lambda redis: redis.hset(LAYERS, "open", 10**9),

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from crawlproj.config import Config
-from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier import keys
+from crawlproj.frontier.frontier import Frontier, Limits
+from crawlproj.frontier.refusals import CrawlNewer
 from crawlproj.server.connection import connect
 from crawlproj.worker.join import join
 from tests.lua.helpers import seed
@@ -64,3 +68,51 @@ def test_who_resumes_a_crawl_may_say_how_long_it_goes_on(
 ) -> None:
     asyncio.run(told(redis_server.url, {"minutes": 9.0}, interrupted=True))
     assert warnings(caplog) == []
+
+
+# Plans of other versions
+
+
+async def rejoined(url: str, change: Callable[[dict[str, Any]], Any]) -> Config:
+    """The settings of a worker that resumes a crawl whose plan another version has written."""
+    async with await connect(url) as client:
+        before = Frontier(client, "c", "before")
+        await join(before, Config(scope="any", deny=("x",), **BEGUN_WITH))
+        await before.push([seed("http://a", "/")])
+        plan = json.loads(await client.hget(keys.meta("c", 0), "plan"))
+        change(plan)
+        await client.hset(keys.meta("c", 0), "plan", json.dumps(plan))
+        return await join(Frontier(client, "c", "w"), Config())
+
+
+def older(plan: dict[str, Any]) -> None:
+    del plan["version"]
+    for part, names in (("rules", ("traps", "drop_params")), ("limits", ("give_up", "group"))):
+        for name in names:
+            del plan[part][name]
+
+
+def test_a_crawl_that_an_older_version_has_begun_goes_on(redis_server: RedisServer) -> None:
+    """What that version did not know of is as it was without it."""
+    config = asyncio.run(rejoined(redis_server.url, older))
+    assert (config.scope, config.deny, config.max_attempts) == ("any", ("x",), 5)
+    defaults = Config()
+    assert (config.traps, config.drop_params) == (defaults.traps, defaults.drop_params)
+    assert (config.give_up, config.group) == (Limits().give_up, Limits().group)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda plan: plan.update(version=99), "version 99"),
+        (lambda plan: plan["rules"].update(render="auto", zeal=1), "render, zeal"),
+        (lambda plan: plan["limits"].update(cost=1), "cost"),
+    ],
+)
+def test_a_crawl_of_a_newer_version_is_not_taken_for_damaged(
+    redis_server: RedisServer, change: Callable[[dict[str, Any]], Any], named: str
+) -> None:
+    with pytest.raises(CrawlNewer) as caught:
+        asyncio.run(rejoined(redis_server.url, change))
+    assert f"has {named}, which this version" in str(caught.value)
+    assert "purge" not in str(caught.value)
