@@ -6,9 +6,11 @@
 --       3 states from which it may be reached, separated by spaces
 -- Reply the state afterwards
 --include _crawl.lua
-local alive = redis.call('ZCOUNT', WORKERS, NOW, '+inf')
+--include _elapsed.lua
 local wanted = ARGV[2]
-if wanted == 'stopping' and alive == 0 then wanted = 'stopped' end
+if wanted == 'stopping' and not ALIVE then wanted = 'stopped' end
 if not (' ' .. ARGV[3] .. ' '):find(' ' .. STATE .. ' ', 1, true) then return STATE end
+count_time(false)
+if is_over() then redis.call('HSET', META, 'ran_until_ms', NOW) end
 redis.call('HSET', META, 'state', wanted)
 return wanted

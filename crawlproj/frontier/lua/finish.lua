@@ -5,6 +5,8 @@
 -- ARGV  2 1 if the other shards have nothing left either, 0 if they may have
 -- Reply the state afterwards
 --include _crawl.lua
+--include _elapsed.lua
+count_time(false)
 local left = redis.call('HMGET', COUNTS, 'queued', 'delayed', 'leased')
 local queued, delayed, leased = tonumber(left[1] or 0), tonumber(left[2] or 0), tonumber(left[3] or 0)
 if STATE == 'running' and ARGV[2] == '1' and queued + delayed + leased == 0 then

@@ -5,6 +5,8 @@
 -- ARGV  2 worker
 -- Reply 1 if it left, 0 if it still holds something and will be reclaimed at once
 --include _crawl.lua
+--include _elapsed.lua
+count_time(false)
 if redis.call('EXISTS', LEASED .. ARGV[2]) == 1 then
   redis.call('ZADD', WORKERS, 'XX', NOW, ARGV[2])
   return 0

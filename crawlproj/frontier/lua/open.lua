@@ -72,7 +72,7 @@ if not runs:find(run, 1, true) then
   end
 end
 if state == 'stopped' or (state == 'stopping' and not alive) then
-  redis.call('HSET', META, 'state', 'running', 'deadline_ms', deadline_ms)
+  redis.call('HSET', META, 'state', 'running', 'deadline_ms', deadline_ms, 'ran_until_ms', now)
   return {'resumed', epoch, 'running', plan}
 end
 local begun = tonumber(redis.call('HGET', COUNTS, 'discovered') or 0) > 0

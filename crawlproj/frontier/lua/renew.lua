@@ -6,6 +6,8 @@
 -- Reply {1 if it was known until now, 0 if it is new or had been declared dead; state; changes
 --        of pace so far, see pace.lua; leases that it holds}
 --include _crawl.lua
+--include _elapsed.lua
+count_time(true)
 local added = redis.call('ZADD', WORKERS, NOW + tonumber(ARGV[3]), ARGV[2])
 redis.call('HSET', ABOUT, ARGV[2], ARGV[4])
 if added == 1 then
