@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 
@@ -20,6 +20,9 @@ from crawlproj.discover.shapes import MAX_DEPTH, MAX_PARAMS, MAX_REPEATS
 from crawlproj.errors import ConfigError
 from crawlproj.fetch.addresses import allowed_entries
 from crawlproj.urls import SESSION_PARAMS, TRACKING_PARAMS
+
+if TYPE_CHECKING:
+    from scrapy import Spider
 
 PREFIXES = ("CRAWL_", "FRONTIER_", "POLITENESS_", "SEEN_")
 
@@ -101,6 +104,13 @@ def _table(raw: Any) -> Mapping[str, Any]:
     return table
 
 
+def _crawl_name(raw: Any) -> str:
+    # It is part of keys, of a folder's name and of command lines.
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", str(raw)):
+        raise ValueError
+    return str(raw)
+
+
 def _strategy(raw: Any) -> str:
     if raw in ("breadth", "weighted", "novelty") or re.fullmatch(r"[\w.]+\.\w+", str(raw)):
         return str(raw)
@@ -138,6 +148,9 @@ _NETWORKS = Accepts(
 )
 _WORDS = Accepts(_words, "give words, separated by commas")
 _PARAMS = Accepts(_params, "give names such as ref, utm_* or sid~, separated by commas")
+_CRAWL_NAME = Accepts(
+    _crawl_name, "give a name of letters, digits, dots, dashes and underscores, such as docs"
+)
 _STRATEGY = Accepts(_strategy, "give breadth, weighted, novelty or the dotted path of a function")
 
 
@@ -239,6 +252,13 @@ class Config:
         "repeated pages in a row at which a URL pattern is set aside",
     )
     stay: bool = _option("CRAWL_STAY", False, _BOOL, "wait for more seeds when finished", "stay")
+    crawl: str = _option(
+        "CRAWL_NAME",
+        "",
+        _CRAWL_NAME,
+        "the crawl's name, so that several run side by side; none: the spider's name",
+        "crawl",
+    )
     output: str = _option("CRAWL_OUTPUT", "output", _TEXT, "folder of the crawl's files")
     reports: bool = _option(
         "CRAWL_REPORTS", False, _BOOL, "failures, interval stats and a summary as items and files"
@@ -454,6 +474,12 @@ def asked_for(settings: BaseSettings) -> set[str]:
         for spec in fields(Config)
         if (settings.getpriority(spec.metadata["setting"]) or 0) >= wanted
     }
+
+
+def crawl_name(settings: Mapping[str, Any], spider: Spider | type[Spider]) -> str:
+    """The crawl that a spider works at: what its keys in Redis, its folder and its logs are called
+    by. Everybody who needs the name asks here."""
+    return str(settings.get("CRAWL_NAME") or spider.name)
 
 
 def arguments() -> dict[str, str]:

@@ -19,7 +19,7 @@ from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.misc import load_object
 from scrapy_redis import scheduler as scrapy_redis_scheduler
 
-from crawlproj.config import Config, asked_for
+from crawlproj.config import Config, asked_for, crawl_name
 from crawlproj.discover.discovery import Discovery
 from crawlproj.discover.links import MAX_SHOWN
 from crawlproj.discover.patterns import Evidence
@@ -123,16 +123,17 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
         self.spider = spider
         try:
             client = await connection.connect(self._resolved.url, self._resolved.params)
+            crawl = crawl_name(self._crawler.settings, spider)
             name = identity.marked(self.config.worker_id or identity.new_name())
             one_in = self.config.seen_audit_one_in
             config = self.config
             replication = Replication(client, config.wait_replicas, config.wait_timeout_s)
             overrides = Overrides(config.overrides)
             self.frontier = Frontier(
-                client, spider.name, name, one_in, replication=replication, overrides=overrides
+                client, crawl, name, one_in, replication=replication, overrides=overrides
             )
             asked = asked_for(self._crawler.settings)
-            self.config = await join.join(self.frontier, self.config, asked)
+            self.config = await join.join(self.frontier, self.config, asked, spider.name)
             await identity.make_way(self.frontier)
         except CrawlError as error:
             logger.error("%s", error)
@@ -193,7 +194,8 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
         self._groups = AddressGroups(self.worker.end) if limits.group == ADDRESS else None
         self.df = SeenFilter.from_spider(spider)
         self.df.attach(self.worker, drop)
-        seeds = join.seed_list(self.frontier.client, self._crawler.settings, spider)
+        settings, crawl = self._crawler.settings, self.frontier.crawl
+        seeds = join.seed_list(self.frontier.client, settings, spider, crawl)
         self._ending = Ending(
             self.frontier,
             seeds,

@@ -15,6 +15,7 @@ from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.messages import Letter
 from crawlproj.operate import dead_letters
 from crawlproj.operate.command import FrontierCommand, show
+from crawlproj.operate.crawls import start_command
 from crawlproj.plural import plural
 from crawlproj.urls import UrlError
 
@@ -96,7 +97,7 @@ def _hosts(text: str | None) -> frozenset[str] | None:
 
 async def _next(frontier: Frontier, count: int) -> str:
     if count and (await frontier.attach())["state"] == "stopped":
-        return f"; go on with scrapy crawl {frontier.crawl}"
+        return f"; go on with {await start_command(frontier)}"
     return ""
 
 

@@ -18,7 +18,7 @@ from crawlproj.operate import purge
 from crawlproj.operate.command import ProjectCommand
 from crawlproj.server import connection
 
-CRAWL = "site"
+SPIDER, CRAWL = "site", "demo"
 RUN = "demo-"
 """How the runs of a demo are called, so that its crawl is known again."""
 
@@ -26,7 +26,7 @@ RUN = "demo-"
 class Command(ProjectCommand):
     arguments = "[--hosts N] [--pages N] [-n WORKERS]"
     most_arguments = 0
-    summary = "Crawl the bundled demo web, on this machine alone"
+    summary = "Crawl the bundled demo web, on this machine alone, as the crawl named demo"
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
@@ -48,7 +48,10 @@ class Command(ProjectCommand):
     def _crawl(self, seed: str, opts: argparse.Namespace) -> int:
         assert self.settings is not None
         own = [word for given in opts.set for word in ("-s", given)]
-        fleet = ["fleet", CRAWL, "-n", str(opts.workers), "-a", f"seeds={seed}", "-a", "scope=any"]
+        given = {"crawl": CRAWL, "seeds": seed, "scope": "any"}
+        fleet = ["fleet", SPIDER, "-n", str(opts.workers)]
+        for name, value in given.items():
+            fleet += ["-a", f"{name}={value}"]
         code = _call(*fleet, *own, "-s", f"CRAWL_RUN_ID={RUN}{secrets.token_hex(8)}")
         if code:
             folder = Path(Config.from_settings(self.settings).output) / CRAWL
@@ -70,9 +73,9 @@ class Command(ProjectCommand):
                 return
             if any(not run.startswith(RUN) for run in meta["runs"].split()):
                 raise ConfigError(
-                    f"{CRAWL} has a crawl of yours that is not finished: scrapy crawl {CRAWL} goes "
-                    f"on with it, scrapy purge {CRAWL} --yes forgets it, and then there is room "
-                    "for the demo"
+                    f"{CRAWL} is a crawl of yours that is not finished: scrapy crawl {SPIDER} -a "
+                    f"crawl={CRAWL} goes on with it, scrapy purge {CRAWL} --yes forgets it, and "
+                    "then there is room for the demo"
                 )
             await purge.purge(frontier)
         finally:

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ TELL_EVERY_S = 1.0
 
 
 class Command(ProjectCommand):
-    arguments = "<crawl> [-n WORKERS] [-a NAME=VALUE]…"
+    arguments = "<spider> [-n WORKERS] [-a NAME=VALUE]…"
     most_arguments = 1
     summary = "Run several workers of a crawl on this machine"
 
@@ -67,7 +68,7 @@ class Command(ProjectCommand):
         shared = ["-s", f"CRAWL_RUN_ID={run}"]
         name = self.settings.get("CRAWL_WORKER_ID")
         fleet = Fleet(
-            [*_command(crawl, opts), *shared], folder, name, lambda: _progress(crawl, resolved)
+            [*_command(args[0], opts), *shared], folder, name, lambda: _progress(crawl, resolved)
         )
         return fleet.sail(opts.workers)
 
@@ -91,6 +92,7 @@ class Fleet:
             signal.signal(name, self._pass_on)
         for number in range(1, count + 1):
             log = self._folder / f"worker-{number}.log"
+            _set_aside(log)
             place = Place(f"worker {number}", partial(self._start, log, number))
             self._places.append(place)
             print(f"{place.name}: process {place.process.pid}, log in {log}", flush=True)
@@ -143,6 +145,13 @@ class Fleet:
                 place.process.send_signal(number)
 
 
+def _set_aside(log: Path) -> None:
+    """Keep the log of an earlier fleet, named by when it was last written to."""
+    if log.exists():
+        written = datetime.fromtimestamp(log.stat().st_mtime, UTC)
+        log.rename(log.with_name(f"{log.stem}-until-{written:%Y%m%dT%H%M%S.%fZ}.log"))
+
+
 def _progress(crawl: str, resolved: connection.Resolved) -> str:
     """How the crawl stands, or nothing while that cannot be told."""
 
@@ -169,8 +178,8 @@ def _named(given: list[str]) -> dict[str, str]:
         raise ConfigError("-a takes NAME=VALUE, such as -a depth=2") from None
 
 
-def _command(crawl: str, opts: argparse.Namespace) -> list[str]:
-    command = [sys.executable, "-m", "scrapy", "crawl", crawl]
+def _command(spider: str, opts: argparse.Namespace) -> list[str]:
+    command = [sys.executable, "-m", "scrapy", "crawl", spider]
     for given in opts.spargs:
         command += ["-a", given]
     for given in opts.set:

@@ -10,6 +10,7 @@ from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.pattern_store import Pattern
 from crawlproj.operate import pattern_release
 from crawlproj.operate.command import FrontierCommand, show
+from crawlproj.operate.crawls import start_command
 
 EVERY = "all"
 
@@ -50,7 +51,7 @@ class Command(FrontierCommand):
         found = {"released": [pattern_release.name(one) for one in wanted], "queued": queued}
         text = f"{len(wanted)} released, {queued:,} URLs queued"
         if queued and (await frontier.attach())["state"] == "stopped":
-            text += f"; go on with scrapy crawl {frontier.crawl}"
+            text += f"; go on with {await start_command(frontier)}"
         show(opts, found, text if wanted else f"{opts.release}: no such pattern is set aside")
         return 0 if wanted else 1
 

@@ -38,17 +38,17 @@ class Command(FrontierCommand):
             text = f"{at_it}; scrapy stop {frontier.crawl} first"
             show(opts, {"purged": False}, f"{frontier.crawl}: {text}")
             return 1
-        await purge.purge(frontier, self._seeds_key(frontier))
+        await purge.purge(frontier, await self._seeds_key(frontier))
         show(opts, {"purged": True}, f"{frontier.crawl}: forgotten ({known})")
         return 0
 
-    def _seeds_key(self, frontier: Frontier) -> str:
+    async def _seeds_key(self, frontier: Frontier) -> str:
         assert self.settings is not None
-        return join.seed_list_of(frontier.client, self.settings, frontier.crawl).key
+        return (await join.seed_list_of(frontier.client, self.settings, frontier.crawl)).key
 
     async def _purge_unread(self, frontier: Frontier, opts: argparse.Namespace) -> int:
         """Nobody can work on a crawl that cannot be read, so nobody has to be asked."""
         await frontier.attach_anyhow()
-        await purge.purge(frontier, self._seeds_key(frontier))
+        await purge.purge(frontier, await self._seeds_key(frontier))
         show(opts, {"purged": True}, f"{frontier.crawl}: forgotten, though it could not be read")
         return 0

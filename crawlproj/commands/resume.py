@@ -7,6 +7,7 @@ import argparse
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.operate import status
 from crawlproj.operate.command import FrontierCommand, show
+from crawlproj.operate.crawls import start_command
 
 
 class Command(FrontierCommand):
@@ -22,6 +23,6 @@ class Command(FrontierCommand):
         if running and not workers:
             text = "no longer paused, and no worker is running"
         if state == "stopped" or (running and not workers):
-            text += f"; start workers with scrapy crawl {frontier.crawl}"
+            text += f"; start workers with {await start_command(frontier)}"
         show(opts, {"state": state, "workers": workers}, f"{frontier.crawl}: {text}")
         return 0 if running else 1

@@ -10,19 +10,22 @@ from pathlib import Path
 
 from scrapy import Request
 from scrapy.exceptions import UsageError
+from scrapy.spiderloader import get_spider_loader
 
 from crawlproj.config import Config
 from crawlproj.discover.seeds import parse_seed
 from crawlproj.dupefilter import SeenFilter
+from crawlproj.errors import ConfigError
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.records import Address
+from crawlproj.operate import crawls
 from crawlproj.operate.command import FrontierCommand, show
 from crawlproj.urls import normalise
 from crawlproj.worker import join
 
 
 class Command(FrontierCommand):
-    arguments = "URL… | -f FILE | -"
+    arguments = "URL… | -f FILE | - [--new]"
     most_arguments = None
     may_begin = True
     summary = "Add seeds to a crawl, before or while it runs"
@@ -30,11 +33,16 @@ class Command(FrontierCommand):
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument("-f", "--file", help="read seeds from a file, one a line")
+        parser.add_argument(
+            "--new", action="store_true", help="for a crawl of this name that is yet to begin"
+        )
 
     async def work(self, frontier: Frontier, rest: list[str], opts: argparse.Namespace) -> int:
         assert self.settings is not None
         given = _given(rest, opts.file)
-        seeds = join.seed_list_of(frontier.client, self.settings, frontier.crawl)
+        seeds = await join.seed_list_of(frontier.client, self.settings, frontier.crawl)
+        if not opts.new:
+            await self._refuse_misspelt(frontier, seeds.key)
         meta = await _running(frontier)
         drop = join.dropped_params(meta, Config.from_settings(self.settings))
         usable, refused = _sorted_out(given, drop)
@@ -53,6 +61,18 @@ class Command(FrontierCommand):
         known = len(given) - len(new) - len(refused)
         show(opts, found, f"{len(new)} new, {known} known already, {len(refused)} refused")
         return 1 if refused else 0
+
+    async def _refuse_misspelt(self, frontier: Frontier, seeds_key: str) -> None:
+        """Raise ConfigError for a name that neither a crawl nor a spider has: seeds would wait
+        where no worker ever looks."""
+        assert self.settings is not None
+        spiders, crawl = get_spider_loader(self.settings).list(), frontier.crawl
+        if crawl in spiders or await crawls.is_known(frontier, seeds_key):
+            return
+        raise ConfigError(
+            f"{crawl}: neither a crawl in this Redis nor a spider of this project; add --new for "
+            f"one that is yet to begin (-a crawl={crawl}){crawls.nearest(crawl, spiders)}"
+        )
 
 
 def _given(urls: list[str], file: str | None) -> list[str]:

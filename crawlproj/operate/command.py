@@ -9,8 +9,9 @@ import argparse
 import asyncio
 import json
 import sys
-from collections.abc import Iterable
-from typing import Any, NoReturn
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from redis.exceptions import RedisError
 from scrapy.commands import ScrapyCommand
@@ -28,6 +29,11 @@ from crawlproj.server import connection
 from crawlproj.urls import UrlError, normalise
 from crawlproj.worker import join
 
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+CRAWL = "crawl"
+"""The argument that names the crawl, of every spider."""
 ARGUMENTS_OF = "site"
 """The spider whose arguments are known; those of others are their own affair."""
 
@@ -119,23 +125,31 @@ class FrontierCommand(ProjectCommand):
 
     async def _connected(self, args: list[str], opts: argparse.Namespace) -> int:
         assert self.settings is not None
-        Config.from_settings(self.settings)
-        resolved = connection.resolve(self.settings)
-        if resolved.notice:
-            print(resolved.notice, file=sys.stderr)
-        client = await connection.connect(resolved.url, resolved.params)
-        try:
+        async with connected(self.settings) as client:
             frontier = Frontier(client, args[0], f"command-{self.name}")
             if not self.may_begin and not opts.json:
-                seeds = join.seed_list_of(client, self.settings, frontier.crawl)
+                seeds = await join.seed_list_of(client, self.settings, frontier.crawl)
                 await crawls.refuse_unknown(frontier, seeds.key)
             return await self.work(frontier, args[1:], opts)
-        finally:
-            await client.aclose()
 
     async def work(self, frontier: Frontier, rest: list[str], opts: argparse.Namespace) -> int:
         """Do it; returns the exit code."""
         raise NotImplementedError
+
+
+@asynccontextmanager
+async def connected(settings: BaseSettings | None) -> AsyncIterator[Any]:
+    """A client of the Redis that these settings name, once they have been checked."""
+    assert settings is not None
+    Config.from_settings(settings)
+    resolved = connection.resolve(settings)
+    if resolved.notice:
+        print(resolved.notice, file=sys.stderr)
+    client = await connection.connect(resolved.url, resolved.params)
+    try:
+        yield client
+    finally:
+        await client.aclose()
 
 
 def offer_json(parser: argparse.ArgumentParser) -> None:
@@ -168,11 +182,12 @@ def check_profile() -> None:
 
 def check_start(settings: Any, names: Iterable[str], args: list[str], given: dict[str, str]) -> str:
     """Say before anything starts what would stop it: the spider's name, its arguments, its seeds,
-    the settings, Redis. Returns the name."""
-    if len(args) != 1 or args[0] not in names:
-        wanted = f"{args[0]}: no such spider" if args else "which spider?"
-        raise ConfigError(f"{wanted}; name one of {', '.join(names)} (scrapy crawl site)")
+    the settings, Redis. Returns the crawl's name, which is in the settings from now on."""
+    _check_spider(names, args)
     own = settings.copy()
+    if CRAWL in given:
+        # Of every spider, not only of the one whose arguments are known.
+        own.set(arguments()[CRAWL], given[CRAWL], priority="cmdline")
     if args[0] == ARGUMENTS_OF:
         refuse_unknown_arguments(given)
         for name, setting in arguments().items():
@@ -182,6 +197,8 @@ def check_start(settings: Any, names: Iterable[str], args: list[str], given: dic
     _check_seeds(config.seeds)
     strategy(config.strategy, config.weights)
     Overrides(config.overrides)
+    if config.crawl:
+        settings.set(arguments()[CRAWL], config.crawl, priority="cmdline")
     resolved = connection.resolve(settings)
     if resolved.notice:
         print(resolved.notice, file=sys.stderr)
@@ -189,7 +206,23 @@ def check_start(settings: Any, names: Iterable[str], args: list[str], given: dic
     loop = asyncio.new_event_loop()
     loop.run_until_complete(_check_redis(resolved))
     loop.close()
-    return args[0]
+    return config.crawl or args[0]
+
+
+def _check_spider(names: Iterable[str], args: list[str]) -> None:
+    """Wrong use, unless one spider of the project is named, and nothing else is."""
+    # Scrapy hands options that it does not know on as arguments.
+    options = [word for word in args if word.startswith("-")]
+    if options:
+        raise ConfigError(f"no such option {options[0]}; scrapy crawl --help lists them")
+    spiders = list(names)
+    known = f"name one of {', '.join(spiders)}" if spiders else "this project has none"
+    if not args:
+        raise ConfigError(f"which spider? {known} (scrapy crawl site)")
+    if args[0] not in spiders:
+        raise ConfigError(f"{args[0]}: no such spider; {known} (scrapy crawl site)")
+    if len(args) > 1:
+        raise ConfigError(f"too many arguments, from {args[1]!r} on; -a NAME=VALUE gives one")
 
 
 def _check_seeds(seeds: str) -> None:

@@ -1,36 +1,115 @@
-"""Which crawls a Redis has: for commands, so that a misspelt name is told from an empty crawl."""
+"""Which crawls a Redis has, and how each stands: for commands, so that several side by side can be
+told apart, and a misspelt name from a crawl that is empty."""
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Collection
 from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
 
 from redis.exceptions import RedisError
 
 from crawlproj.errors import CrawlError
 from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier
+from crawlproj.operate import status
 from crawlproj.plural import plural
+from crawlproj.worker import join
 
 AT_ONCE = 10_000
 _ANY = "*"
+DAMAGED = "damaged"
+"""What is said of a crawl whose records cannot be read, instead of its state."""
+
+
+class Crawl(NamedTuple):
+    """One crawl as `scrapy crawls` lists it. Times are ISO 8601, None where there is none."""
+
+    crawl: str
+    spider: str
+    state: str
+    pages: int
+    queued: int
+    dead: int
+    hosts: int
+    workers: int
+    started_at: str | None
+    finished_at: str | None
+    age_s: float | None
+
+
+async def names(client: Any) -> list[str]:
+    """Every crawl, by the key that each has."""
+    before, after = keys.meta(_ANY, 0).split(_ANY)
+    found: set[str] = set()
+    async for key in client.scan_iter(keys.meta(_ANY, 0), count=AT_ONCE):
+        found.add(key.decode(errors="replace").removeprefix(before).removesuffix(after))
+    return sorted(found)
+
+
+async def read(client: Any, name: str) -> Crawl:
+    """How one crawl stands."""
+    spider = await join.spider_of(client, name)
+    try:
+        now = await status.read(Frontier(client, name, ""))
+    except CrawlError:
+        return Crawl(name, spider, DAMAGED, 0, 0, 0, 0, 0, None, None, None)
+    seconds, _ = await client.time()
+    return Crawl(
+        crawl=name,
+        spider=spider,
+        state=now["state"],
+        pages=now["done"],
+        queued=now["queued"] + now["delayed"] + now["leased"],
+        dead=now["dead"],
+        hosts=now["hosts"],
+        workers=sum(worker["alive"] for worker in now["workers"]),
+        started_at=now.get("started_at"),
+        finished_at=now.get("finished_at"),
+        age_s=_age_s(now.get("started_at"), seconds),
+    )
+
+
+def _age_s(started_at: str | None, now_s: int) -> float | None:
+    """Seconds since then, by the clock of Redis."""
+    if not started_at:
+        return None
+    started = datetime.fromisoformat(started_at).replace(tzinfo=UTC)
+    return max(0.0, round(now_s - started.timestamp(), 1))
 
 
 async def refuse_unknown(frontier: Frontier, seeds_key: str) -> None:
     """Raise CrawlError, with the names there are, if Redis has neither the crawl nor its seeds."""
-    crawl, client = frontier.crawl, frontier.client
-    if await client.exists(keys.meta(crawl, 0)) or await client.exists(seeds_key):
+    if await is_known(frontier, seeds_key):
         return
-    names = await _names(frontier)
-    there = f"there {plural(len(names), 'is')} {', '.join(names)}"
+    there = await _names_if_allowed(frontier.client)
+    listed = f"there {plural(len(there), 'is')} {', '.join(there)}{nearest(frontier.crawl, there)}"
     begin = "none has been begun: scrapy crawl site -a seeds=https://example.com begins one"
-    raise CrawlError(f"{crawl}: no such crawl in this Redis; {there if names else begin}")
+    raise CrawlError(f"{frontier.crawl}: no such crawl in this Redis; {listed if there else begin}")
 
 
-async def _names(frontier: Frontier) -> list[str]:
-    """Every crawl, by the key that each has; none where the user may not look for them."""
-    before, after = keys.meta(_ANY, 0).split(_ANY)
-    names: set[str] = set()
+async def is_known(frontier: Frontier, seeds_key: str) -> bool:
+    """Whether Redis has the crawl, or seeds that wait for it."""
+    crawl, client = frontier.crawl, frontier.client
+    return bool(await client.exists(keys.meta(crawl, 0)) or await client.exists(seeds_key))
+
+
+async def start_command(frontier: Frontier) -> str:
+    """What to type for a worker of this crawl."""
+    spider = await join.spider_of(frontier.client, frontier.crawl)
+    named = "" if spider == frontier.crawl else f" -a crawl={frontier.crawl}"
+    return f"scrapy crawl {spider}{named}"
+
+
+def nearest(name: str, known: Collection[str]) -> str:
+    """The name that was probably meant, as a question; nothing if none is like it."""
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+async def _names_if_allowed(client: Any) -> list[str]:
     with suppress(RedisError):
-        async for key in frontier.client.scan_iter(keys.meta(_ANY, 0), count=AT_ONCE):
-            names.add(key.decode(errors="replace").removeprefix(before).removesuffix(after))
-    return sorted(names)
+        return await names(client)
+    return []

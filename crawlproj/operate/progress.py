@@ -12,7 +12,7 @@ from redis.exceptions import RedisError
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
-from crawlproj.config import Config
+from crawlproj.config import Config, crawl_name
 from crawlproj.engine.watch import EngineWatch
 from crawlproj.errors import CrawlError
 from crawlproj.frontier.frontier import Frontier
@@ -49,7 +49,7 @@ class Progress:
         config = Config.from_settings(crawler.settings)
         if not config.reports:
             raise NotConfigured("CRAWL_REPORTS is off")
-        folder = Path(config.output) / crawler.spidercls.name
+        folder = Path(config.output) / crawl_name(crawler.settings, crawler.spidercls)
         self = cls(crawler, folder, config.stats_interval_s)
         crawler.signals.connect(self._opened, signals.spider_opened)
         crawler.signals.connect(self._closed, signals.spider_closed)
@@ -128,7 +128,7 @@ class Progress:
     async def _write_summary(self, scheduler: Scheduler) -> None:
         client = await connection.connect(*scheduler.address)
         try:
-            frontier = Frontier(client, scheduler.spider.name, scheduler.frontier.worker)
+            frontier = Frontier(client, scheduler.frontier.crawl, scheduler.frontier.worker)
             now = await status.read(frontier)
             is_last = await status.is_last_word(frontier, now)
         finally:

@@ -33,7 +33,7 @@ from scrapy.extensions import feedexport
 from scrapy.extensions.postprocessing import GzipPlugin, PostProcessingManager
 from twisted.internet.threads import deferToThread
 
-from crawlproj.config import Config
+from crawlproj.config import Config, crawl_name
 from crawlproj.errors import ConfigError
 from crawlproj.items import (
     FAILURE_COLUMNS,
@@ -65,7 +65,7 @@ def uri_params(params: dict[str, Any], spider: Spider) -> dict[str, Any]:
     return {
         **params,
         "output": config.output,
-        "crawl": spider.name,
+        "crawl": crawl_name(spider.crawler.settings, spider),
         "worker": NOT_IN_A_FILE_NAME.sub("_", config.worker_id),
     }
 

@@ -11,9 +11,11 @@ import logging
 import re
 import secrets
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from redis.exceptions import ResponseError
 from scrapy.spiderloader import get_spider_loader
 from scrapy_redis.spiders import RedisMixin
 
@@ -69,12 +71,14 @@ def limits_of(config: Config) -> Limits:
     )
 
 
-async def join(frontier: Frontier, config: Config, asked_for: Collection[str] = ()) -> Config:
+async def join(
+    frontier: Frontier, config: Config, asked_for: Collection[str] = (), spider: str = ""
+) -> Config:
     """Begin, join or resume the crawl; returns the worker's settings with the crawl's plan. What
     was asked for and is not so is said."""
     rules, limits = {name: getattr(config, name) for name in PLANNED}, limits_of(config)
     run = config.run_id or secrets.token_hex(8)
-    opened = await frontier.open(limits, {"rules": rules}, run)
+    opened = await frontier.open(limits, {"rules": rules, "spider": spider or frontier.crawl}, run)
     logger.info(_GREETINGS[opened.mode], frontier.crawl, opened.epoch)
     wanted = rules | _limits_as_config(limits)
     planned = _rules(opened.plan, config) | _limits_as_config(frontier.limits)
@@ -142,25 +146,45 @@ def dropped_params(meta: Mapping[str, str], config: Config) -> re.Pattern[str]:
         raise CrawlDamaged("the plan's rules") from None
 
 
-def seed_list_of(client: Any, settings: BaseSettings, crawl: str) -> SeedList:
+async def spider_of(client: Any, crawl: str) -> str:
+    """The name of the spider that a crawl was begun with; before it is, the crawl's own."""
+    with suppress(ResponseError, ValueError, RecursionError):
+        plan = json.loads(await client.hget(keys.meta(crawl, 0), "plan") or "{}")
+        if isinstance(plan, dict) and isinstance(plan.get("spider"), str):
+            return str(plan["spider"])
+    return crawl
+
+
+async def seed_list_of(client: Any, settings: BaseSettings, crawl: str) -> SeedList:
     """Where users push seeds of a crawl, for whoever knows only its name. A spider that this
     project does not have is taken for one without settings of its own."""
-    loader = get_spider_loader(settings)
-    if crawl not in loader.list():
-        return _seed_list(client, settings, crawl, None)
-    spider, own = loader.load(crawl), settings.copy()
+    loader, name = get_spider_loader(settings), await spider_of(client, crawl)
+    if name not in loader.list():
+        named = settings.get("REDIS_START_URLS_KEY")
+        return _seed_list(
+            client, settings, named % {"name": crawl} if named else keys.start_urls(crawl)
+        )
+    spider, own = loader.load(name), settings.copy()
     spider.update_settings(own)
-    return seed_list(client, own, spider)
+    return seed_list(client, own, spider, crawl)
 
 
-def seed_list(client: Any, settings: BaseSettings, spider: Spider | type[Spider]) -> SeedList:
-    """Where users push seeds, as scrapy-redis's settings and spiders name it."""
-    return _seed_list(client, settings, spider.name, getattr(spider, "redis_key", None))
+def seed_list(
+    client: Any, settings: BaseSettings, spider: Spider | type[Spider], crawl: str
+) -> SeedList:
+    """Where users push seeds, as scrapy-redis's settings and spiders name it. A crawl that is
+    not called like its spider has a key of its own, also where the named one has no %(name)s."""
+    named = getattr(spider, "redis_key", None)
+    if crawl != spider.name:
+        # What the class says: of its instance scrapy-redis has filled in the spider's name.
+        named = getattr(spider if isinstance(spider, type) else type(spider), "redis_key", None)
+    named = named or settings.get("REDIS_START_URLS_KEY")
+    if not named or (crawl != spider.name and "%(name)" not in named):
+        return _seed_list(client, settings, keys.start_urls(crawl))
+    return _seed_list(client, settings, named % {"name": crawl})
 
 
-def _seed_list(client: Any, settings: BaseSettings, crawl: str, own: str | None) -> SeedList:
-    named = own or settings.get("REDIS_START_URLS_KEY")
-    key = named % {"name": crawl} if named else keys.start_urls(crawl)
+def _seed_list(client: Any, settings: BaseSettings, key: str) -> SeedList:
     if settings.getbool("REDIS_START_URLS_AS_SET"):
         return SeedList(client, key, SET)
     if settings.getbool("REDIS_START_URLS_AS_ZSET"):

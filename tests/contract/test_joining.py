@@ -9,13 +9,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from scrapy import Spider
+from scrapy.settings import Settings
 
 from crawlproj.config import Config
 from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier, Limits
 from crawlproj.frontier.refusals import CrawlNewer
 from crawlproj.server.connection import connect
-from crawlproj.worker.join import join
+from crawlproj.worker.join import join, seed_list
 from tests.lua.helpers import seed
 from tests.servers.redis import RedisServer
 
@@ -116,3 +118,29 @@ def test_a_crawl_of_a_newer_version_is_not_taken_for_damaged(
         asyncio.run(rejoined(redis_server.url, change))
     assert f"has {named}, which this version" in str(caught.value)
     assert "purge" not in str(caught.value)
+
+
+class Fixed(Spider):
+    name, redis_key = "shop", "shop:urls"
+
+
+class Templated(Spider):
+    name, redis_key = "shop", "%(name)s:urls"
+
+
+@pytest.mark.parametrize(
+    ("spider", "settings", "crawl", "key"),
+    [
+        (Fixed, {}, "shop", "shop:urls"),
+        (Fixed, {}, "docs", "docs:start_urls"),
+        (Templated, {}, "docs", "docs:urls"),
+        (Spider, {"REDIS_START_URLS_KEY": "%(name)s:s"}, "docs", "docs:s"),
+        (Spider, {"REDIS_START_URLS_KEY": "all"}, "docs", "docs:start_urls"),
+        (Spider, {}, "docs", "docs:start_urls"),
+    ],
+)
+def test_a_crawl_that_is_not_called_like_its_spider_has_seeds_of_its_own(
+    spider: type[Spider], settings: dict[str, str], crawl: str, key: str
+) -> None:
+    made = spider(name="shop")
+    assert seed_list(None, Settings(settings), made, crawl).key == key

@@ -19,7 +19,19 @@ from tests.servers.fleet import PROJECT, Fleet, fleet
 from tests.servers.redis import PATIENCE, RedisServer, wait_for
 
 COMMANDS = (
-    *("crawl", "dead", "demo", "doctor", "fleet", "merge", "pause", "purge", "resume", "seed"),
+    *(
+        "crawl",
+        "crawls",
+        "dead",
+        "demo",
+        "doctor",
+        "fleet",
+        "merge",
+        "pause",
+        "purge",
+        "resume",
+        "seed",
+    ),
     *("pace", "status", "stop", "why"),
 )
 SMALL = WebSpec(seed=4, hosts=3, pages=40, flaky=0.0, slow=0.0)
@@ -111,6 +123,14 @@ def test_scrapy_lists_every_command(ships: Fleet) -> None:
         (["crawl", "site", "-O", "pages.nonsense"], ["nonsense"]),
         (["crawl", "sight"], ["sight: no such spider", "site"]),
         (["crawl"], ["which spider?", "site"]),
+        (["crawl", "site", "--foo"], ["no such option --foo"]),
+        (["crawl", "site", "other"], ["too many arguments", "'other'"]),
+        (["crawl", "site", "-a", "crawl=a/b"], ["crawl=a/b", "letters, digits"]),
+        (["fleet", "site", "-a", "crawl={a}"], ["crawl={a}", "letters, digits"]),
+        (
+            ["seed", "sit", "http://a.test/"],
+            ["sit: neither a crawl", "did you mean site?", "--new"],
+        ),
         (["fleet", "site", "-n", "0"], ["-n 0", "1 or more"]),
         (["fleet", "site", "-n", "two"], ["two"]),
         (["fleet", "site", "-a", "depth=x"], ["depth=x", "whole number"]),
@@ -349,7 +369,7 @@ def test_a_demo_that_is_interrupted_ends_its_workers_and_says_where_its_files_ar
         start_new_session=True,
     )
     try:
-        wait_for(lambda: ships.status()["done"] > 2, "some pages", 60)
+        wait_for(lambda: ships.status("demo")["done"] > 2, "some pages", 60)
         # As a terminal does: to everyone in the foreground.
         os.killpg(process.pid, signal.SIGINT)
         out, err = process.communicate(timeout=60 * PATIENCE)
@@ -357,8 +377,8 @@ def test_a_demo_that_is_interrupted_ends_its_workers_and_says_where_its_files_ar
         process.kill()
         process.wait()
     assert (process.returncode, "Traceback" in err) == (0, False), err
-    assert f"Merged into {ships.output / 'site'}" in out
-    now = ships.status()
+    assert f"Merged into {ships.output / 'demo'}" in out
+    now = ships.status("demo")
     assert (now["state"], now["workers"], now["leased"]) == ("stopped", [], 0)
 
 

@@ -48,6 +48,7 @@ BAD: dict[str, tuple[list[Any], str]] = {
     "CRAWL_PATTERNS": (["on", "similar", 5], "give one of off, same, alike"),
     "CRAWL_PATTERN_PAGES": (NOT_COUNTS, WHOLE),
     "CRAWL_STAY": (["perhaps", "2"], "give true or false"),
+    "CRAWL_NAME": (["a/b", "{a}", "-x", "a b", ".."], "give a name of letters, digits"),
     "CRAWL_REPORTS": (["perhaps"], "give true or false"),
     "CRAWL_STATS_INTERVAL": (["0", *NOT_SECONDS], POSITIVE),
     "CRAWL_FEED_ROTATE_MB": (["0", "-1", "big", math.inf], "give megabytes, more than 0"),
