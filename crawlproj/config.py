@@ -263,6 +263,12 @@ class Config:
     reports: bool = _option(
         "CRAWL_REPORTS", False, _BOOL, "failures, interval stats and a summary as items and files"
     )
+    report_pipelines: tuple[str, ...] = _option(
+        "CRAWL_REPORT_PIPELINES",
+        (),
+        _WORDS,
+        "those of ITEM_PIPELINES that failures and stats pass; others see only items of spiders",
+    )
     stats_interval_s: float = _option(
         "CRAWL_STATS_INTERVAL", 10.0, _POSITIVE, "seconds between rows of stats and progress lines"
     )

@@ -160,7 +160,7 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
             limits.delay_ms, int(config.retry_delay_s * 1000), limits.max_attempts
         )
         name = identity.plain(self.frontier.worker)
-        self._reports = Reports(self._crawler, self._watch, name, config.reports)
+        self._reports = Reports(self._crawler, name, config.reports)
         self.holds = Holds(by_group=limits.group != HOST)
         self.worker = Worker(
             self.frontier,

@@ -13,3 +13,7 @@ ITEM_PIPELINES = {
     "pipelines.text.TextPipeline": 200,
     "pipelines.stats.StatsPipeline": 300,
 }
+
+REPORT_PIPELINES = [*ITEM_PIPELINES]
+"""Those that failures and stats pass too (CRAWL_REPORT_PIPELINES). Pipelines of your own see only
+what spiders yield, unless they are added here."""

@@ -64,6 +64,7 @@ REMOTE_CONTROL_ENABLED = False
 
 # Items, which pass the pipelines in their order
 ITEM_PIPELINES = pipelines.ITEM_PIPELINES
+CRAWL_REPORT_PIPELINES = pipelines.REPORT_PIPELINES
 CONCURRENT_ITEMS = 1
 
 # Output

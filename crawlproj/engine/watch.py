@@ -10,13 +10,13 @@ is used here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, version_info
 from scrapy.downloadermiddlewares.retry import RetryMiddleware
 from scrapy.signalmanager import SignalManager
-from scrapy.utils.defer import _schedule_coro
+from scrapy.utils.defer import _schedule_coro, ensure_awaitable
 
 from crawlproj.engine import flow
 from crawlproj.engine.signals import Signals
@@ -134,11 +134,13 @@ class EngineWatch:
         """True while the spider's `start()` may still yield."""
         return self._engine._start is not None
 
-    async def process_item(self, item: Any) -> None:
-        """Send an item that no page has yielded through the pipelines and feeds."""
-        scraper = self._engine.scraper
-        await scraper.start_itemproc_async(item, response=None)
-        # A closing scraper waits for items, but looks again only when a page ends.
-        slot = scraper.slot
-        if slot is not None and slot.closing is not None and not slot.closing.called:
-            scraper._check_if_closing()
+    async def process_item(self, item: Any, only: Collection[type]) -> Any:
+        """What item pipelines of these classes, in their order, make of an item that no page has
+        yielded. No signal tells of it."""
+        manager: Any = self._engine.scraper.itemproc
+        for method in manager.methods["process_item"]:
+            if type(method.__self__) in only:
+                wants_spider = method in manager._mw_methods_requiring_spider
+                result = method(item, manager._spider) if wants_spider else method(item)
+                item = await ensure_awaitable(result)
+        return item

@@ -13,13 +13,13 @@ from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
 from crawlproj.config import Config, crawl_name
-from crawlproj.engine.watch import EngineWatch
 from crawlproj.errors import CrawlError
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.refusals import CrawlWiped
 from crawlproj.items import StatsItem, utc_timestamp
 from crawlproj.operate import status
 from crawlproj.output import folder, summary
+from crawlproj.output.reports import ReportFeeds
 from crawlproj.plural import counted
 from crawlproj.scheduler import Scheduler
 from crawlproj.server import connection
@@ -38,6 +38,7 @@ class Progress:
 
     def __init__(self, crawler: Crawler, folder: Path, interval_s: float) -> None:
         self._crawler = crawler
+        self._feeds = ReportFeeds(crawler)
         self._folder = folder
         self._interval_s = interval_s
         self._before = (0, 0, 0)
@@ -90,7 +91,7 @@ class Progress:
             return
         now = await status.read(scheduler.observer())
         row = self._row(plain(scheduler.frontier.worker), now)
-        await EngineWatch(self._crawler).process_item(row)
+        await self._feeds.send(row)
         logger.info(
             "%s here (%.1f/s) | crawl: %d done, %d queued, %d leased, %d dead, %s, %s",
             counted(self._before[0], "page"),

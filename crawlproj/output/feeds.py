@@ -124,6 +124,7 @@ class FlushingFeedExporter(feedexport.FeedExporter):
     def __init__(self, crawler: Crawler) -> None:
         self._files: list[RowFile] = []
         self._exporting = threading.Lock()
+        self._early: list[Any] = []
         super().__init__(crawler)
         name_worker(crawler.settings)
         config = Config.from_settings(crawler.settings)
@@ -159,6 +160,20 @@ class FlushingFeedExporter(feedexport.FeedExporter):
                     self.crawler.stats.inc_value("crawl/feeds/rows_refused")
                 slots += self.slots
             self.slots = slots
+
+    def open_spider(self, spider: Spider) -> None:
+        super().open_spider(spider)
+        for item in self._early:
+            self.item_scraped(item, spider)
+
+    def report(self, item: Any) -> None:
+        """Export a row that no spider has yielded; what was lost with other workers may be told
+        before the feeds are open."""
+        if self.slots:
+            assert self.crawler.spider is not None
+            self.item_scraped(item, self.crawler.spider)
+        else:
+            self._early.append(item)
 
     def flush(self) -> None:
         """Have every row exported so far on disk, or raise OSError. For any thread: it waits."""

@@ -1,11 +1,22 @@
-"""What a worker reports about itself: rows of failures, and that all rows are on disk."""
+"""What a worker reports about itself: rows of failures and stats, and that all rows are on disk.
+
+Such rows reach the feeds without passing the pipelines of a project, which are made for what its
+spiders yield: one that reads `item["price"]` would raise, and one that stores items would mix them
+up. Those that CRAWL_REPORT_PIPELINES names have asked for them.
+"""
 
 from __future__ import annotations
 
+import logging
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from scrapy.exceptions import DropItem
 from scrapy.extensions.feedexport import FeedExporter
+from scrapy.utils.misc import load_object
 
+from crawlproj.config import Config
+from crawlproj.engine.watch import EngineWatch
 from crawlproj.frontier.records import glance
 from crawlproj.items import TRANSIENT, FailureItem, utc_timestamp
 from crawlproj.output.feeds import FlushingFeedExporter
@@ -14,15 +25,46 @@ from crawlproj.worker.outcome import Held
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
-    from crawlproj.engine.watch import EngineWatch
+logger = logging.getLogger(__name__)
+
+
+class ReportFeeds:
+    """The way of a report to the feeds."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._watch = EngineWatch(crawler)
+
+    @cached_property
+    def _pipelines(self) -> frozenset[type]:
+        names = Config.from_settings(self._crawler.settings).report_pipelines
+        return frozenset(map(load_object, names))
+
+    async def send(self, item: Any) -> None:
+        """Have a row written to each feed that takes it."""
+        try:
+            row = await self._watch.process_item(item, self._pipelines)
+        except DropItem as error:
+            logger.error("No row of %s: %s", type(item).__name__, error)
+            return
+        except Exception:
+            logger.exception("No row of %s: a pipeline failed", type(item).__name__)
+            return
+        spider = self._crawler.spider
+        assert spider is not None
+        for extension in self._crawler.extensions.middlewares:
+            if isinstance(extension, FlushingFeedExporter):
+                extension.report(row)
+            elif isinstance(extension, FeedExporter):
+                extension.item_scraped(row, spider)
 
 
 class Reports:
-    """Failures as items, if the project wants them, and the feeds' flush."""
+    """Failures as rows, if the project wants them, and the feeds' flush."""
 
-    def __init__(self, crawler: Crawler, watch: EngineWatch, worker: str, wanted: bool) -> None:
+    def __init__(self, crawler: Crawler, worker: str, wanted: bool) -> None:
         self._crawler = crawler
-        self._watch = watch
+        self._feeds = ReportFeeds(crawler)
         self._worker = worker
         self._wanted = wanted
 
@@ -55,7 +97,7 @@ class Reports:
     async def _report(self, **columns: Any) -> None:
         if self._wanted:
             item = FailureItem(failed_at=utc_timestamp(), worker=self._worker, **columns)
-            await self._watch.process_item(item)
+            await self._feeds.send(item)
 
     def flush_rows(self) -> None:
         """Have every row exported so far on disk, or raise OSError; in any thread. Rows of

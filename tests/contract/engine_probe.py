@@ -110,7 +110,8 @@ class ProbeSpider(scrapy.Spider):
         assert not self.watch.closing
         way: Any = self.crawler.engine._start_scheduled_request
         assert (type(way.__self__) is Flow) == self.quick
-        await self.watch.process_item({"name": "of-no-page"})
+        assert await self.watch.process_item({"name": "not-for-it"}, ()) == {"name": "not-for-it"}
+        await self.watch.process_item({"name": "of-no-page"}, (SlowPipeline,))
         self.watch.wake()
         self.watch.close("told to")
         while not self.watch.closing:

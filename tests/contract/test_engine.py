@@ -111,8 +111,9 @@ def test_a_callback_is_told_of_before_it_begins_and_no_errback_is(crawl: dict[st
     assert crawl["events"].index("callback wanted missing") < crawl["events"].index("item wanted")
 
 
-def test_an_item_of_no_page_passes_the_pipelines(crawl: dict[str, Any]) -> None:
+def test_an_item_of_no_page_passes_the_pipelines_that_are_named(crawl: dict[str, Any]) -> None:
     assert "item of-no-page" in crawl["events"]
+    assert "item not-for-it" not in crawl["events"]
 
 
 def test_the_spider_is_closed_with_the_first_reason_given(crawl: dict[str, Any]) -> None:

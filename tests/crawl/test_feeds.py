@@ -40,7 +40,7 @@ SPIDER = """
 import asyncio, errno, os, resource
 from pathlib import Path
 import scrapy
-from crawlproj import rowfile
+from crawlproj.output import row_file
 from crawlproj.output.feeds import FlushingFeedExporter
 from crawlproj.items import FailureItem, PageItem, StatsItem, utc_timestamp
 
@@ -137,7 +137,7 @@ class Site(scrapy.Spider):
             found = os.fstat(number)
             sizes[found.st_ino] = found.st_size
 
-        rowfile._sync_data = note
+        row_file._sync_data = note
         for number in range(3):
             yield page(number)
             await asyncio.sleep(0)
@@ -150,10 +150,10 @@ class Site(scrapy.Spider):
         def fail(number):
             raise OSError(errno.EIO, "the disk has lost it")
 
-        sync, rowfile._sync_data = rowfile._sync_data, fail
+        sync, row_file._sync_data = row_file._sync_data, fail
         yield page(1)
         self.flush_or_say()
-        rowfile._sync_data = sync
+        row_file._sync_data = sync
         self.flush_or_say()
 
     def flush_or_say(self):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,18 @@ from tests.servers.redis import RedisServer
 
 SPIDER = """
 from scrapy import Request, Spider
+
+
+class Prices:
+    def process_item(self, item):
+        item["price"] += 1
+        return item
+
+
+class Onlooker:
+    def process_item(self, item, spider):
+        spider.logger.info("The onlooker sees a %s", type(item).__name__)
+        return item
 
 from crawlproj.scheduler import Scheduler
 
@@ -42,7 +55,8 @@ class PlainSpider(Spider):
             await self.crawler.engine.download_async(Request(response.urljoin(f"/i{number}")))
 
     def parse_leaf(self, response):
-        pass
+        if hasattr(self, "price"):
+            yield {"price": int(self.price), "url": response.url}
 """
 
 
@@ -150,3 +164,28 @@ def test_fewer_retries_are_made_where_scrapys_own_setting_says_so(ships: Fleet) 
         own = {"ROBOTSTXT_OBEY": "False", "POLITENESS_BACKOFF": "0", "RETRY_TIMES": "1"}
         crawl(ships, own, first=origin.url("/"))
     assert fetch_counts(origin.requests()) == {origin.url("/"): 2}
+
+
+def test_pipelines_of_a_project_see_what_its_spiders_yield_and_reports_only_if_they_ask(
+    ships: Fleet, redis: Redis
+) -> None:
+    stored, asks = "scrapy_redis.pipelines.RedisPipeline", "plain_spiders.Onlooker"
+    own = {
+        "ROBOTSTXT_OBEY": "False",
+        "ITEM_PIPELINES": json.dumps({"plain_spiders.Prices": 1, stored: 2, asks: 3}),
+        "CRAWL_REPORT_PIPELINES": asks,
+        "CRAWL_STATS_INTERVAL": "0.1",
+    }
+    slow = Reply(delay_s=0.5)
+    with Origin({"/": Reply(), "/a": slow, "/b": slow}) as origin:
+        worker = crawl(ships, own, first=origin.url("/"), follow="/a /b /gone", price="6")
+    assert "Traceback" not in worker.log
+    items = [json.loads(packed) for packed in redis.lrange("plain:items", 0, -1)]
+    assert sorted(items, key=lambda item: item["url"]) == [
+        {"price": 7, "url": origin.url("/a")},
+        {"price": 7, "url": origin.url("/b")},
+    ]
+    assert [row["url"] for row in ships.rows("failures", "plain")] == [origin.url("/gone")]
+    assert ships.rows("stats", "plain")
+    seen = {line.rpartition(" ")[2] for line in worker.log.splitlines() if "onlooker" in line}
+    assert seen == {"dict", "FailureItem", "StatsItem"}

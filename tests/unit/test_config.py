@@ -50,6 +50,7 @@ BAD: dict[str, tuple[list[Any], str]] = {
     "CRAWL_STAY": (["perhaps", "2"], "give true or false"),
     "CRAWL_NAME": (["a/b", "{a}", "-x", "a b", ".."], "give a name of letters, digits"),
     "CRAWL_REPORTS": (["perhaps"], "give true or false"),
+    "CRAWL_REPORT_PIPELINES": ([5, [5]], "give words, separated by commas"),
     "CRAWL_STATS_INTERVAL": (["0", *NOT_SECONDS], POSITIVE),
     "CRAWL_FEED_ROTATE_MB": (["0", "-1", "big", math.inf], "give megabytes, more than 0"),
     "CRAWL_FEED_ROTATE_MINUTES": (["0", "old"], "give minutes, more than 0"),
