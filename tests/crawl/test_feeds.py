@@ -17,6 +17,7 @@ import pytest
 
 from crawlproj.items import FAILURE_COLUMNS, PAGE_COLUMNS, STATS_COLUMNS
 from crawlproj.output import merge
+from tests.servers import scrapy_process
 
 ROOT = Path(__file__).parents[2]
 
@@ -176,7 +177,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def command(scene: str, *more: str) -> list[str]:
-    return [sys.executable, "-m", "scrapy", "crawl", "site", "-a", f"scene={scene}", *more]
+    return ["crawl", "site", "-a", f"scene={scene}", *more]
 
 
 def environment(project: Path) -> dict[str, str]:
@@ -184,15 +185,7 @@ def environment(project: Path) -> dict[str, str]:
 
 
 def run(project: Path, scene: str, *more: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(scene, *more),
-        cwd=project,
-        env=environment(project),
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    return scrapy_process.run(command(scene, *more), environment(project), project)
 
 
 def crawl(project: Path, scene: str, *more: str) -> str:
@@ -207,7 +200,7 @@ def crawl(project: Path, scene: str, *more: str) -> str:
 @contextmanager
 def crawling(project: Path, scene: str, *more: str) -> Iterator[subprocess.Popen[str]]:
     with subprocess.Popen(
-        command(scene, "--nolog", *more),
+        [sys.executable, "-m", "scrapy", *command(scene, "--nolog", *more)],
         cwd=project,
         env=environment(project),
         stdout=subprocess.PIPE,

@@ -9,7 +9,6 @@ import re
 import secrets
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.operate import status
 from crawlproj.server import connection
+from tests.servers import scrapy_process
 from tests.servers.redis import PATIENCE, wait_for
 
 PROJECT = Path(__file__).parents[2]
@@ -27,11 +27,12 @@ QUICK = {"CRAWL_STATS_INTERVAL": "1", "FRONTIER_RETRY_DELAY": "0.1", "SEEN_CAPAC
 class Worker:
     """One `scrapy crawl` process and its log."""
 
-    def __init__(self, command: list[str], env: dict[str, str], cwd: Path, log: Path) -> None:
+    def __init__(self, words: list[str], env: dict[str, str], cwd: Path, log: Path) -> None:
         self.log_path = log
-        with log.open("wb") as file:
-            self.process = subprocess.Popen(
-                command, env=env, cwd=cwd, stdout=file, stderr=subprocess.STDOUT
+        with log.open("wb") as file, Path(os.devnull).open("rb") as nothing:
+            out = file.fileno()
+            self.process = scrapy_process.start(
+                words, env, cwd, stdin=nothing.fileno(), stdout=out, stderr=out
             )
 
     @property
@@ -93,13 +94,13 @@ class Fleet:
         """Start a worker with these settings, environment and spider arguments."""
         own = {"CRAWL_OUTPUT": str(self.output), "CRAWL_RUN_ID": self.run}
         given = {**QUICK, **own, **(settings or {})}
-        command = [sys.executable, "-m", "scrapy", "crawl", spider]
+        words = ["crawl", spider]
         for name, value in args.items():
-            command += ["-a", f"{name}={value}"]
+            words += ["-a", f"{name}={value}"]
         for name, value in given.items():
-            command += ["-s", f"{name}={value}"]
+            words += ["-s", f"{name}={value}"]
         log = self.folder / f"worker-{len(self.workers)}.log"
-        worker = Worker(command, {**self.env, **(env or {})}, self.project, log)
+        worker = Worker(words, {**self.env, **(env or {})}, self.project, log)
         self.workers.append(worker)
         return worker
 
@@ -114,16 +115,7 @@ class Fleet:
 
     def command(self, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
         """Run another scrapy command of the project."""
-        return subprocess.run(
-            [sys.executable, "-m", "scrapy", *words],
-            env=self.env,
-            cwd=self.project,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=60 * PATIENCE,
-            check=False,
-        )
+        return scrapy_process.run(list(words), self.env, self.project, stdin, 60 * PATIENCE)
 
     def status(self, crawl: str = "site") -> dict[str, Any]:
         """What `scrapy status --json` prints, read directly."""

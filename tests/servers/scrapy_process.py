@@ -1,0 +1,216 @@
+"""`scrapy …` as a process of its own, without the second that Python takes to import Scrapy.
+
+A server process imports everything once and forks for each command: what comes out is a real
+process, with its own environment, folder and files, that can be signalled and killed. What must
+be there before Python starts (a library to preload, a failpoint) gets a fresh interpreter.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import IO
+
+PROJECT = Path(__file__).parents[2]
+BEFORE_START = ("LD_PRELOAD", "CRAWL_FAILPOINT")
+"""Variables that are read when Python, or a module of ours, is loaded."""
+
+PACKAGES = ("crawlproj", "scrapy_redis", "scrapy.downloadermiddlewares", "scrapy.spidermiddlewares")
+MODULES = (
+    "scrapy.cmdline",
+    "scrapy.core.engine",
+    "scrapy.core.scraper",
+    "scrapy.extensions.feedexport",
+    "scrapy.pipelines",
+    "redis.asyncio.cluster",
+    "twisted.internet.asyncioreactor",
+)
+REQUEST_BYTES = 1 << 20
+POLL_S = 0.005
+
+
+class ScrapyProcess:
+    """A running command, with those verbs of `subprocess.Popen` that tests use."""
+
+    def __init__(self, pid: int, status: IO[bytes]) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+        self._status = status
+
+    def poll(self) -> int | None:
+        if self.returncode is None and (said := self._status.read()):
+            self.returncode = os.waitstatus_to_exitcode(int(said))
+            self._status.close()
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        deadline = time.monotonic() + (timeout or float("inf"))
+        while (code := self.poll()) is None:
+            if time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired("scrapy", timeout or 0)
+            time.sleep(POLL_S)
+        return code
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+def start(
+    words: list[str], env: dict[str, str], cwd: Path, *, stdin: int, stdout: int, stderr: int
+) -> ScrapyProcess | subprocess.Popen[bytes]:
+    """Begin `scrapy WORDS`, with these open files."""
+    if any(name in env for name in BEFORE_START):
+        command = [sys.executable, "-m", "scrapy", *words]
+        return subprocess.Popen(
+            command, env=env, cwd=cwd, stdin=stdin, stdout=stdout, stderr=stderr
+        )
+    read, write = os.pipe()
+    request = json.dumps({"words": words, "env": env, "cwd": str(cwd)}).encode()
+    server = _server()
+    socket.send_fds(server, [request], [stdin, stdout, stderr, write])
+    os.close(write)
+    pid = int(server.recv(64))
+    os.set_blocking(read, False)
+    return ScrapyProcess(pid, os.fdopen(read, "rb", buffering=0))
+
+
+def run(
+    words: list[str], env: dict[str, str], cwd: Path, stdin: str = "", timeout_s: float = 300
+) -> subprocess.CompletedProcess[str]:
+    """Run `scrapy WORDS` to its end."""
+    with (
+        tempfile.TemporaryFile() as given,
+        tempfile.TemporaryFile() as out,
+        tempfile.TemporaryFile() as err,
+    ):
+        given.write(stdin.encode())
+        given.seek(0)
+        files = {"stdin": given.fileno(), "stdout": out.fileno(), "stderr": err.fileno()}
+        process = start(words, env, cwd, **files)
+        try:
+            code = process.wait(timeout_s)
+        finally:
+            process.kill()
+        return subprocess.CompletedProcess(words, code, _text(out), _text(err))
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode()
+
+
+@functools.cache
+def _server() -> socket.socket:
+    """The connection to the server of this test process."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.servers.scrapy_process", str(theirs.fileno())],
+        cwd=PROJECT,
+        env={**os.environ, "PYTHONPATH": str(PROJECT)},
+        stdin=subprocess.DEVNULL,
+        pass_fds=[theirs.fileno()],
+    )
+    theirs.close()
+    atexit.register(process.wait)
+    atexit.register(ours.close)  # first: the server ends when nobody can ask any more
+    return ours
+
+
+# The server
+
+
+def _serve(connection: socket.socket) -> None:
+    """Fork for each request; returns in the child alone, as the command that was asked for."""
+    statuses: dict[int, int] = {}
+
+    def reap(*_: object) -> None:
+        for pid in list(statuses):
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                os.write(statuses[pid], str(status).encode())
+                os.close(statuses.pop(pid))
+
+    signal.signal(signal.SIGCHLD, reap)
+    while True:
+        request, fds, _, _ = socket.recv_fds(connection, REQUEST_BYTES, 4)
+        if not request:
+            os._exit(0)
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
+        pid = os.fork()
+        if not pid:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
+            connection.close()
+            for other in (*statuses.values(), fds[3]):
+                os.close(other)
+            _become(json.loads(request), fds[:3])
+            return
+        for fd in fds[:3]:
+            os.close(fd)
+        statuses[pid] = fds[3]
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
+        connection.send(str(pid).encode())
+
+
+def _become(request: dict[str, object], files: list[int]) -> None:
+    """Be what `python -m scrapy WORDS` would be in that folder, with that environment."""
+    for target, fd in enumerate(files):
+        os.dup2(fd, target)
+        os.close(fd)
+    env, cwd, words = request["env"], str(request["cwd"]), request["words"]
+    assert isinstance(env, dict)
+    assert isinstance(words, list)
+    os.chdir(cwd)
+    os.environ.clear()
+    os.environ.update(env)
+    path = [part for part in env.get("PYTHONPATH", "").split(os.pathsep) if part]
+    sys.path[:] = [cwd, *path, *(part for part in sys.path if part not in ("", str(PROJECT)))]
+    sys.argv[:] = ["scrapy", *words]
+    if action := env.get("PYTHONWARNINGS"):
+        warnings.simplefilter(action)
+
+
+def _load() -> None:
+    for name in PACKAGES:
+        package = importlib.import_module(name)
+        for found in pkgutil.walk_packages(package.__path__, f"{name}."):
+            if not found.name.endswith("__main__"):
+                importlib.import_module(found.name)
+    for name in MODULES:
+        importlib.import_module(name)
+    assert "twisted.internet.reactor" not in sys.modules, "each command installs its own"
+    gc.collect()
+    gc.freeze()
+
+
+def main() -> None:
+    connection = socket.socket(fileno=int(sys.argv[1]))
+    _load()
+    _serve(connection)
+    from scrapy.cmdline import execute
+
+    execute()
+
+
+if __name__ == "__main__":
+    main()
