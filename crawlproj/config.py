@@ -24,6 +24,7 @@ from crawlproj.urls import SESSION_PARAMS, TRACKING_PARAMS
 if TYPE_CHECKING:
     from scrapy import Spider
 
+BY_FINGERPRINT, BY_URL = "fingerprint", "url"
 PREFIXES = ("CRAWL_", "FRONTIER_", "POLITENESS_", "SEEN_")
 
 
@@ -216,6 +217,13 @@ class Config:
         True,
         _BOOL,
         "keep the page that a link was found on; without it a queued URL takes half the memory",
+    )
+    identity: str = _option(
+        "CRAWL_IDENTITY",
+        BY_FINGERPRINT,
+        _one_of(BY_FINGERPRINT, BY_URL),
+        "what makes two requests one: REQUEST_FINGERPRINTER_CLASS, or their URL in the one form "
+        "that links have here (`url`, as for the spider `site`)",
     )
     drop_params: tuple[str, ...] = _option(
         "CRAWL_DROP_PARAMS",

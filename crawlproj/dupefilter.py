@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from scrapy import Spider
+from scrapy.crawler import Crawler
+from scrapy.utils.misc import build_from_crawler, load_object
 from scrapy.utils.request import RequestFingerprinter
 from scrapy_redis.dupefilter import RFPDupeFilter
 
@@ -16,11 +19,11 @@ from crawlproj.frontier.records import Address, address
 from crawlproj.urls import DROPPED_PARAMS
 
 if TYPE_CHECKING:
-    import re
-
-    from scrapy import Request, Spider
+    from scrapy import Request
+    from scrapy.settings import Settings
 
     from crawlproj.worker.exchange import Worker
+    from crawlproj.worker.join import Identity
 
 
 class SeenFilter(RFPDupeFilter):  # type: ignore[misc]
@@ -35,19 +38,34 @@ class SeenFilter(RFPDupeFilter):  # type: ignore[misc]
     @classmethod
     def from_spider(cls, spider: Spider) -> SeenFilter:
         self: SeenFilter = super().from_spider(spider)
-        fingerprinter = spider.crawler.request_fingerprinter
-        self._fingerprinter = None if type(fingerprinter) is RequestFingerprinter else fingerprinter
+        self._fingerprinter = spider.crawler.request_fingerprinter
         return self
 
-    def attach(self, worker: Worker | None, drop: re.Pattern[str]) -> None:
-        """Answer from this worker's copy from now on, if there is one; `drop` are the parameters
-        that make no difference."""
+    @classmethod
+    def of_project(cls, settings: Settings, identity: Identity) -> SeenFilter:
+        """For a look from outside: it knows what requests are the same, and none that was seen."""
+        self = cls(None, "")
+        crawler = Crawler(Spider, settings)
+        fingerprinter = load_object(settings["REQUEST_FINGERPRINTER_CLASS"])
+        self._fingerprinter = build_from_crawler(fingerprinter, crawler)
+        self.go_by(identity)
+        return self
+
+    def attach(self, worker: Worker, identity: Identity) -> None:
+        """Answer from this worker's copy from now on."""
         self._worker = worker
-        self._drop = drop
+        self.go_by(identity)
+
+    def go_by(self, identity: Identity) -> None:
+        """Judge by the crawl's identity of requests. A fingerprinter of the project's own has the
+        last word."""
+        self._drop = identity.drop
+        if identity.by_url and type(self._fingerprinter) is RequestFingerprinter:
+            self._fingerprinter = None
 
     def address(self, request: Request) -> Address:
-        """The request's queue and its key: the URL of a plain GET, else a fingerprint that
-        counts method and body too, or what the project's own fingerprinter says."""
+        """The request's queue and its key: what the project's fingerprinter says; where links are
+        ours the URL of a plain GET, else a fingerprint that counts method and body too."""
         found = address(request.url, self._drop)
         if self._fingerprinter is not None:
             return Address(found.host, self._fingerprinter.fingerprint(request).hex())

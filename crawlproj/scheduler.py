@@ -193,7 +193,7 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
         )
         self._groups = AddressGroups(self.worker.end) if limits.group == ADDRESS else None
         self.df = SeenFilter.from_spider(spider)
-        self.df.attach(self.worker, drop)
+        self.df.attach(self.worker, join.Identity.of(config))
         settings, crawl = self._crawler.settings, self.frontier.crawl
         seeds = join.seed_list(self.frontier.client, settings, spider, crawl)
         self._ending = Ending(

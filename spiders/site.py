@@ -13,7 +13,7 @@ from scrapy import Request
 from scrapy.http import Response, TextResponse
 from w3lib.encoding import http_content_type_encoding
 
-from crawlproj.config import Config, arguments, refuse_unknown_arguments
+from crawlproj.config import BY_URL, Config, arguments, refuse_unknown_arguments
 from crawlproj.discover import links
 from crawlproj.discover.discovery import Discovery
 from crawlproj.discover.seeds import parse_seed, read_seeds
@@ -64,6 +64,8 @@ class SiteSpider(scrapy.Spider):
 
     @classmethod
     def update_settings(cls, settings: BaseSettings) -> None:
+        # Its links are no Requests: both are known by their URL.
+        settings.set("CRAWL_IDENTITY", BY_URL, priority="spider")
         super().update_settings(settings)
         if cls is SiteSpider:
             # Its callbacks are known: they need not be looked at with every page.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -44,11 +43,14 @@ class Command(FrontierCommand):
         if not opts.new:
             await self._refuse_misspelt(frontier, seeds.key)
         meta = await _running(frontier)
-        drop = join.dropped_params(meta, Config.from_settings(self.settings))
-        usable, refused = _sorted_out(given, drop)
+        own = join.own_settings(self.settings, frontier.crawl)
+        identity = join.Identity.of_crawl(meta, Config.from_settings(own))
+        requests = SeenFilter.of_project(own, identity)
+        usable, refused = _sorted_out(given, requests, identity)
         for seed, reason in refused:
             print(f"refused: {seed}: {reason}", file=sys.stderr)
-        waiting, _ = _sorted_out([one.decode(errors="replace") for one in await seeds.peek()], drop)
+        texts = [one.decode(errors="replace") for one in await seeds.peek()]
+        waiting, _ = _sorted_out(texts, requests, identity)
         new = [
             seed
             for address, seed in usable.items()
@@ -93,27 +95,27 @@ def _given(urls: list[str], file: str | None) -> list[str]:
 
 
 def _sorted_out(
-    seeds: Iterable[str], drop: re.Pattern[str]
+    seeds: Iterable[str], requests: SeenFilter, identity: join.Identity
 ) -> tuple[dict[Address, str], list[tuple[str, str]]]:
     """What can be used, by the request that it stands for, and what cannot, with the reason."""
-    requests = SeenFilter(None, "")
-    requests.attach(None, drop)
     usable: dict[Address, str] = {}
     refused = []
     for seed in seeds:
         try:
-            usable.setdefault(requests.address(_request(seed, drop)), seed)
+            usable.setdefault(requests.address(_request(seed, identity)), seed)
         except (ValueError, TypeError) as error:
             refused.append((seed[:200], str(error)))
     return usable, refused
 
 
-def _request(seed: str, drop: re.Pattern[str]) -> Request:
-    """As the `site` spider makes it of a seed."""
+def _request(seed: str, identity: join.Identity) -> Request:
+    """As a spider makes it of a seed: `site` of its URL in the crawl's one form."""
     if not seed.startswith("{"):
-        return Request(str(normalise(seed, drop=drop)))
+        normal = str(normalise(seed, drop=identity.drop))
+        return Request(normal if identity.by_url else seed)
     request = parse_seed(seed.encode())
-    return request.replace(url=str(normalise(request.url, drop=drop)))
+    normal = str(normalise(request.url, drop=identity.drop))
+    return request.replace(url=normal) if identity.by_url else request
 
 
 async def _running(frontier: Frontier) -> dict[str, str]:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from scrapy import Request
+
 from crawlproj.config import Config
+from crawlproj.dupefilter import SeenFilter
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.operate import why
 from crawlproj.operate.command import FrontierCommand, show
@@ -24,9 +27,16 @@ class Command(FrontierCommand):
     async def work(self, frontier: Frontier, rest: list[str], opts: argparse.Namespace) -> int:
         assert self.settings is not None
         config = Config.from_settings(self.settings)
-        dropped = join.dropped_params(await frontier.attach(), config)
+        identity = join.Identity.of_crawl(await frontier.attach(), config)
+        requests = SeenFilter.of_project(self.settings, identity)
         folder = Path(config.output) / frontier.crawl
-        found = await why.trace(frontier, rest[0], folder, drop=dropped)
+        found = await why.trace(
+            frontier,
+            rest[0],
+            folder,
+            identity.drop,
+            key_of=lambda url: requests.address(Request(url)).key,
+        )
         told = {"url": rest[0], "state": found.state, "text": found.text, **found.details}
         show(opts, told, f"{rest[0]}: {found.text}")
         return 1 if found.state in (why.NEVER, "refused") else 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
@@ -44,9 +44,14 @@ class Trace(NamedTuple):
 
 
 async def trace(
-    frontier: Frontier, text: str, folder: Path, drop: re.Pattern[str] = DROPPED_PARAMS
+    frontier: Frontier,
+    text: str,
+    folder: Path,
+    drop: re.Pattern[str] = DROPPED_PARAMS,
+    key_of: Callable[[str], str] = str,
 ) -> Trace:
-    """What became of a URL, as far as it can be known here."""
+    """What became of a URL, as far as it can be known here; `key_of` is what it has in the seen
+    filter."""
     is_there = bool(await frontier.attach())
     try:
         url = normalise(text, drop=drop)
@@ -54,7 +59,7 @@ async def trace(
         return await _unusable(frontier, text, error, is_there)
     if not is_there:
         return Trace(NEVER, f"there is no crawl {frontier.crawl!r} yet", {})
-    return await _usable(frontier, url, folder)
+    return await _usable(frontier, url, folder, key_of(str(url)))
 
 
 async def _unusable(frontier: Frontier, text: str, error: UrlError, is_there: bool) -> Trace:
@@ -66,7 +71,7 @@ async def _unusable(frontier: Frontier, text: str, error: UrlError, is_there: bo
     return Trace("refused", f"cannot be crawled: {error}", details)
 
 
-async def _usable(frontier: Frontier, url: Url, folder: Path) -> Trace:
+async def _usable(frontier: Frontier, url: Url, folder: Path, key: str) -> Trace:
     """In the order in which a URL moves, so that one which moves meanwhile is not missed."""
     shard = frontier.shard_of(url.host)
     for look in (_queued, _delayed, _leased, _dead, _aside):
@@ -78,7 +83,7 @@ async def _usable(frontier: Frontier, url: Url, folder: Path) -> Trace:
     rules = _rules(meta)
     if found := await _filtered(frontier, shard, url, rules):
         return found
-    if await _is_seen(shard, str(url)):
+    if await _is_seen(shard, key):
         return Trace(SEEN, "was taken in; it is done or filtered, with no row on this machine", {})
     refusal = rules.refusal(url, 0, await frontier.scope())
     if refusal:

@@ -13,13 +13,13 @@ import secrets
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from redis.exceptions import ResponseError
 from scrapy.spiderloader import get_spider_loader
 from scrapy_redis.spiders import RedisMixin
 
-from crawlproj.config import Config, checked
+from crawlproj.config import BY_URL, Config, checked
 from crawlproj.discover.ranking import Novelty, strategy
 from crawlproj.discover.seeds import LIST, SET, SORTED_SET, SeedList
 from crawlproj.errors import ConfigError
@@ -31,17 +31,18 @@ from crawlproj.urls import param_pattern
 
 if TYPE_CHECKING:
     from scrapy import Spider
-    from scrapy.settings import BaseSettings
+    from scrapy.settings import BaseSettings, Settings
 
 logger = logging.getLogger(__name__)
 
 PLANNED = (
     *("scope", "allow", "deny", "depth", "strategy", "weights", "stay"),
-    *("media", "drop_params", "traps", "trap_depth", "trap_repeats", "trap_params"),
+    *("media", "identity", "drop_params", "traps", "trap_depth", "trap_repeats", "trap_params"),
 )
 """What belongs to the crawl and not to a worker, beside its limits."""
 
-_DEFAULTS = {name: getattr(Config(), name) for name in PLANNED}
+_BEFORE = {**{name: getattr(Config(), name) for name in PLANNED}, "identity": BY_URL}
+"""What crawls went by whose plan does not say it."""
 
 _GREETINGS = {
     "new": "Beginning the crawl %r (epoch %s)",
@@ -102,7 +103,7 @@ def _rules(plan: dict[str, Any], config: Config) -> dict[str, Any]:
     """The plan that Redis kept. It is checked like a user's settings, for others may have written
     it; and code to run is named by the user alone. What it lacks an older version did not know,
     and did as it is done by default."""
-    kept = {**_DEFAULTS, **plans.part(plan, "rules", PLANNED)}
+    kept = {**_BEFORE, **plans.part(plan, "rules", PLANNED)}
     try:
         rules = {name: checked(name, kept[name]) for name in PLANNED}
     except ConfigError as error:
@@ -136,14 +137,38 @@ def _shown(value: Any) -> str:
     return "without limit" if value in (None, (), "") else str(value)
 
 
-def dropped_params(meta: Mapping[str, str], config: Config) -> re.Pattern[str]:
-    """The parameters that make no difference to the crawl of this META: those of its plan, and
-    while there is none those that this process would begin it with."""
-    rules = json.loads(meta["plan"]).get("rules", {}) if meta else {}
-    try:
-        return param_pattern(checked("drop_params", rules.get("drop_params", config.drop_params)))
-    except (ConfigError, AttributeError, TypeError):
-        raise CrawlDamaged("the plan's rules") from None
+class Identity(NamedTuple):
+    """What makes two requests of a crawl one: their URL without the dropped parameters, or what
+    the project's fingerprinter says."""
+
+    by_url: bool
+    drop: re.Pattern[str]
+
+    @classmethod
+    def of(cls, config: Config) -> Identity:
+        """By the settings of a worker that has joined the crawl."""
+        by_url = config.identity == BY_URL
+        return cls(by_url, param_pattern(config.drop_params if by_url else ()))
+
+    @classmethod
+    def of_crawl(cls, meta: Mapping[str, str], config: Config) -> Identity:
+        """Of the crawl of this META; while there is none, as this process would begin it."""
+        if not meta:
+            return cls.of(config)
+        kept = {**_BEFORE, **plans.part(json.loads(meta["plan"]), "rules", PLANNED)}
+        try:
+            rules = {name: checked(name, kept[name]) for name in ("identity", "drop_params")}
+        except ConfigError:
+            raise CrawlDamaged("the plan's rules") from None
+        return cls.of(replace(config, **rules))
+
+
+def own_settings(settings: Settings, crawl: str) -> Settings:
+    """The settings with those of the crawl's spider, if this project has it."""
+    loader, own = get_spider_loader(settings), settings.copy()
+    if crawl in loader.list():
+        loader.load(crawl).update_settings(own)
+    return own
 
 
 async def spider_of(client: Any, crawl: str) -> str:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -326,6 +327,64 @@ def test_what_a_middleware_puts_into_meta_keeps_no_request_from_being_tried_agai
     now = shop.status()
     assert (now["filtered"], now["dead"]) == ({}, 0)
     assert_settled(now)
+
+
+SPELLINGS = (
+    *("/p?utm_source=a", "/p?utm_source=b", "/p?sid=0123456789abcdef", "/p"),
+    *("/q?a=1&b=2", "/q?b=2&a=1", "/q?a=1&b=2#end", "/q?a=1;b=2", "/q?a=&b=2", "/q?a&b=2"),
+    *("/r/", "/r", "/r/index.html", "/%7Er", "/~r", "/%7er", "/s/../r", "/R"),
+)
+VARIANTS = f"""
+from scrapy import Request
+from scrapy_redis.spiders import RedisSpider
+
+
+class VariantSpider(RedisSpider):
+    name = "shop"
+
+    def parse(self, response):
+        for spelling in {SPELLINGS}:
+            yield Request(response.urljoin("/") + spelling[1:], self.parse_item)
+        for body in ("1", "2", "1"):
+            yield Request(response.urljoin("/p"), self.parse_item, method="POST", body=body)
+
+    def parse_item(self, response):
+        pass
+
+
+class ByPath:
+    def fingerprint(self, request):
+        return request.url.partition("?")[0].encode()
+"""
+SCRAPY_REDIS = {
+    "SCHEDULER": "scrapy_redis.scheduler.Scheduler",
+    "DUPEFILTER_CLASS": "scrapy_redis.dupefilter.RFPDupeFilter",
+}
+
+
+def test_requests_are_the_same_when_they_are_for_scrapy_redis(
+    shop: Shop, redis_server: RedisServer
+) -> None:
+    """What a spider asks for is fetched, whatever we would think of the links of a page; and a
+    fingerprinter of the project's own has the last word."""
+    add_spider(shop.ships.project, "shop", VARIANTS)
+    own = {"REQUEST_FINGERPRINTER_CLASS": "shop.spiders.shop.ByPath"}
+    projects: list[dict[str, Any]] = [SCRAPY_REDIS, {}, own]
+    with ExitStack() as stack:
+        origins = [stack.enter_context(Origin({}, default=Reply())) for _ in projects]
+        for number, origin in enumerate(origins):
+            redis_server.cli("-n", str(number), "lpush", "shop:start_urls", origin.url("/"))
+            url = redis_server.url.replace("/0", f"/{number}")
+            shop.crawl({**STOP_WHEN_IDLE, "REDIS_URL": url, **projects[number]})
+        for worker in shop.ships.workers:
+            assert worker.wait(60) == "finished", worker.log[-4000:]
+        theirs, ours, by_path = (
+            sorted((one.method, one.path) for one in origin.requests()) for origin in origins
+        )
+    assert ours == theirs
+    assert ("GET", "/p?utm_source=b") in ours
+    paths = [path.partition("?")[0] for _, path in by_path]
+    assert paths == sorted(set(paths)), "each once, whatever its query and method"
 
 
 UNSTORABLE = """
