@@ -90,7 +90,7 @@ class Shop:
 
     def crawl(self, settings: dict[str, Any] | None = None, spider: str = "shop") -> Worker:
         number = len(self.ships.workers)
-        command = [sys.executable, "-m", "scrapy", "crawl", spider, "-O", f"out-{number}.json"]
+        command = ["crawl", spider, "-O", f"out-{number}.json"]
         for name, value in (settings or {}).items():
             command += ["-s", f"{name}={value}"]
         env = {k: v for k, v in os.environ.items() if k != "REDIS_URL"}
