@@ -24,7 +24,7 @@ from crawlproj.discover.discovery import Discovery
 from crawlproj.discover.links import MAX_SHOWN
 from crawlproj.discover.patterns import Evidence
 from crawlproj.discover.quarantine import Quarantine
-from crawlproj.discover.ranking import Novelty, level, strategy
+from crawlproj.discover.ranking import Novelty, strategy
 from crawlproj.discover.rules import Rules
 from crawlproj.discover.seeds import Intake, parse_seed
 from crawlproj.discover.sitemap_reading import SitemapReader
@@ -32,6 +32,7 @@ from crawlproj.dupefilter import SeenFilter
 from crawlproj.engine.watch import EngineWatch
 from crawlproj.errors import CrawlError
 from crawlproj.frontier.frontier import ADDRESS, HOST, Frontier
+from crawlproj.frontier.levels import level
 from crawlproj.frontier.messages import Kind, Lease, Push, Settlement, State
 from crawlproj.frontier.pacing import Overrides
 from crawlproj.frontier.records import RecordError, encode_changed, encode_request, glance
@@ -263,7 +264,8 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
             return False
         self._introduce(found.host)
         entry = self._encode(request, found.host, sent_on)
-        self.worker.push(Push(kind, found.host, level(request.priority), entry, found.key))
+        rank = self.frontier.seed_level if kind == Kind.SEED else level
+        self.worker.push(Push(kind, found.host, rank(request.priority), entry, found.key))
         self.stats.inc_value("scheduler/enqueued/redis")
         return True
 
@@ -325,7 +327,8 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
         self._introduce(found.host)
         kind = Kind.UNFILTERED if request.dont_filter else Kind.SEED
         entry = self._encode(request, found.host)
-        return Push(kind, found.host, level(request.priority), entry, found.key)
+        rank = self.frontier.seed_level(request.priority)
+        return Push(kind, found.host, rank, entry, found.key)
 
     # What the worker asks of its surroundings
 
@@ -342,7 +345,15 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
             on_holds=self.holds.hear,
             on_unsure=self._break_off,
             scope_names=self._scope_names,
+            awaits_seeds=self._awaits_seeds,
         )
+
+    def _awaits_seeds(self) -> bool:
+        """Whether more seeds are about to come, for which a page budget has to last."""
+        if not self.frontier.limits.has_page_budget:
+            return False
+        has_own = getattr(self.spider, "starts_with_seeds", False) and self._watch.is_starting
+        return has_own or self._take_in.seeds_wait
 
     def _scope_names(self, seed: Push) -> set[str]:
         about = glance(seed.host, seed.entry)

@@ -16,7 +16,7 @@ from w3lib.encoding import http_content_type_encoding
 from crawlproj.config import BY_URL, Config, arguments, refuse_unknown_arguments
 from crawlproj.discover import links
 from crawlproj.discover.discovery import Discovery
-from crawlproj.discover.seeds import parse_seed, read_seeds
+from crawlproj.discover.seeds import read_seeds, seed_fields
 from crawlproj.fetch.content import body_size
 from crawlproj.items import PageItem, utc_timestamp
 from crawlproj.politeness.robots import directives
@@ -54,6 +54,7 @@ class SiteSpider(scrapy.Spider):
     """Every argument has a setting of the same meaning; see crawlproj/config.py."""
 
     name = "site"
+    starts_with_seeds = True
     custom_settings = {
         # A redirect is a page with one link: it goes through the frontier like any other.
         "REDIRECT_ENABLED": False,
@@ -87,13 +88,16 @@ class SiteSpider(scrapy.Spider):
 
     async def start(self) -> AsyncIterator[Request]:
         for seed in read_seeds(self.settings.get("CRAWL_SEEDS") or ""):
-            meta = {"is_start_request": True}
-            yield Request(str(self._normal(seed)), dont_filter=True, meta=meta)
+            url, meta = self._normal(seed), {"is_start_request": True}
+            priority = self._discovery().seed_priority(url)
+            yield Request(str(url), dont_filter=True, meta=meta, priority=priority)
 
     def make_request_from_data(self, data: bytes) -> Request:
         """A seed from `site:start_urls`."""
-        request = parse_seed(data)
-        return request.replace(url=str(self._normal(request.url)))
+        fields = seed_fields(data)
+        url = self._normal(fields["url"])
+        ranked = {"priority": self._discovery().seed_priority(url), **fields}
+        return Request(**{**ranked, "url": str(url)})
 
     def parse(self, response: Response) -> Iterator[PageItem]:
         if response.status in REDIRECTS:

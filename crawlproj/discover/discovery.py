@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 from crawlproj.discover.links import MAX_SHOWN
 from crawlproj.discover.quarantine import REASON, Aside, Quarantine
-from crawlproj.discover.ranking import HIGHEST, Candidate, Strategy, level
+from crawlproj.discover.ranking import Candidate, Strategy
 from crawlproj.discover.sitemap_reading import MOST_STEPS, SITEMAP
+from crawlproj.frontier.levels import HIGHEST, level
 from crawlproj.frontier.messages import Kind, Push
 from crawlproj.frontier.pattern_store import put_aside
 from crawlproj.frontier.records import encode_link, encode_rest
@@ -70,6 +71,11 @@ class Discovery:
         """A URL in the one form that it has in this crawl; raises UrlError. `encoding` is what its
         query is escaped in."""
         return normalise(url, base, encoding=encoding, drop=self._drop)
+
+    def seed_priority(self, url: Url) -> int:
+        """What the strategy says of a seed, to which no link leads."""
+        pages = self._host_pages.get(url.host, 0)
+        return level(self._strategy(Candidate(url, 0, pages)))
 
     def count_page(self, host: str, pages: int) -> None:
         """So many pages of a host have been fetched by all workers together."""
@@ -178,7 +184,8 @@ class Discovery:
         pages = self._host_pages.get(url.host, 0)
         priority = self._strategy(Candidate(url, depth, pages))
         entry = encode_link(url.path, depth, referer if self._keeps_referer else "", passed)
-        return Push(kind, url.host, level(priority), entry, str(url))
+        ranked = self._worker.frontier.seed_level if kind == Kind.SEED else level
+        return Push(kind, url.host, ranked(priority), entry, str(url))
 
     def _set_aside(self, link: Push, found: Aside) -> None:
         key = f"{REASON} {link.key}"

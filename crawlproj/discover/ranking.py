@@ -1,9 +1,8 @@
 """Priority strategies: from what is known of a link to its priority. Pure.
 
 A strategy is a function of one `Candidate`; a setting names it, another changes its weights.
-Priorities become whole levels from -1000 to 1000, and equal ones are served first come, first
-served. What `novelty` says of a host as a whole is not a link's: the frontier adds it when it
-decides which host is next.
+What becomes of a priority is said in frontier/levels.py. What `novelty` says of a host as a whole
+is not a link's: the frontier adds it when it decides which host is next.
 """
 
 from __future__ import annotations
@@ -17,8 +16,6 @@ from crawlproj.discover.shapes import is_document, is_media
 from crawlproj.errors import ConfigError
 from crawlproj.urls import Url
 
-LOWEST, HIGHEST = -1000, 1000
-
 
 class Candidate(NamedTuple):
     """What is known of a link when it is found."""
@@ -29,11 +26,6 @@ class Candidate(NamedTuple):
 
 
 Strategy = Callable[[Candidate], float]
-
-
-def level(priority: float) -> int:
-    """The queue that a priority belongs to."""
-    return max(LOWEST, min(HIGHEST, round(priority)))
 
 
 @dataclass(frozen=True)

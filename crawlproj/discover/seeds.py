@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
@@ -135,11 +136,17 @@ class SeedList:
 
 
 def parse_seed(data: bytes) -> Request:
-    """A plain URL, or scrapy-redis's JSON: url, priority, meta, method, body, headers, cookies."""
+    """The request that a seed stands for."""
+    return Request(**seed_fields(data))
+
+
+def seed_fields(data: bytes) -> dict[str, Any]:
+    """What a seed says: a plain URL, or scrapy-redis's JSON with url, priority, meta, method, body,
+    headers, cookies."""
     text = data.decode().strip()
     if not text.startswith("{"):
-        return Request(text)
-    fields = json.loads(text)
+        return {"url": text}
+    fields: dict[str, Any] = json.loads(text)
     if "url" not in fields:
         raise ValueError('the JSON has no "url"')
     for name, value in fields.items():
@@ -148,15 +155,19 @@ def parse_seed(data: bytes) -> Request:
         kind, called = _FIELDS[name]
         if type(value) is not kind:
             raise ValueError(f'"{name}" must be {called}')
-    return Request(**fields)
+    return fields
+
+
+_BETWEEN_SEEDS = re.compile(r",(?=\s*(?:#?\s*[a-z][a-z0-9+.-]*://|,|$))", re.IGNORECASE)
 
 
 def read_seeds(seeds: str) -> list[str]:
-    """Comma-separated URLs, or the lines of @file."""
+    """Comma-separated URLs, or the lines of @file. A comma belongs to the URL that it stands in,
+    unless another begins behind it."""
     if seeds.startswith("@"):
         lines: Iterable[str] = Path(seeds[1:]).read_text(encoding="utf-8").splitlines()
     else:
-        lines = seeds.split(",")
+        lines = _BETWEEN_SEEDS.split(seeds)
     return [line.strip() for line in lines if line.strip() and not line.strip().startswith("#")]
 
 
@@ -176,6 +187,8 @@ class Intake:
         self._to_push = to_push
         self._push = push
         self._is_open = is_open
+        self.seeds_wait = True
+        """Whether seeds may be in the list that could be taken in, as of the last look."""
 
     async def run(self) -> None:
         """Look at the list again and again."""
@@ -185,6 +198,7 @@ class Intake:
             try:
                 taken = await self.take() if self._is_open() else 0
             except TROUBLE as error:
+                self.seeds_wait = False
                 if str(error) != said:
                     said = str(error)
                     logger.warning("Seeds wait: %s", said)
@@ -192,7 +206,8 @@ class Intake:
 
     async def take(self) -> int:
         """Take in some of the seeds that wait; returns how many."""
-        if not await self._seeds.size():
+        self.seeds_wait = await self._seeds.size() > 0
+        if not self.seeds_wait:
             return 0
         async with self._seeds.turn() as mine:
             return await self._take() if mine else 0

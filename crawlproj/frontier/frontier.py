@@ -21,6 +21,7 @@ from crawlproj.frontier import holds, keys
 from crawlproj.frontier import plan as plans
 from crawlproj.frontier.bloom import Geometry, expected_error
 from crawlproj.frontier.concurrent import all_of
+from crawlproj.frontier.levels import level, seed_level
 from crawlproj.frontier.messages import (
     Batch,
     Lease,
@@ -91,6 +92,11 @@ class Limits:
             **({"group": self.group} if self.group != HOST else {}),
             **({"pages_per_domain": self.pages_per_domain} if self.pages_per_domain else {}),
         }
+
+    @property
+    def has_page_budget(self) -> bool:
+        """Whether pages are counted out, to the crawl or to hosts or domains."""
+        return self.pages != UNLIMITED or self.pages_per_host > 0 or self.pages_per_domain > 0
 
     @property
     def by_domain(self) -> bool:
@@ -226,12 +232,19 @@ class Frontier:
         groups = self.by_shard(batch)
         return sum([sum(await self.shards[n].push(self.worker, g)) for n, g in groups.items()])
 
-    async def lease(self, wanted: int) -> Batch:
+    def seed_level(self, priority: float) -> float:
+        """The queue of a seed."""
+        return seed_level(priority) if self.limits.has_page_budget else level(priority)
+
+    async def lease(self, wanted: int, *, no_links: bool = False) -> Batch:
         """Take up to so many URLs, from all shards alike."""
         each = -(-wanted // len(self.shards))
-        batches = await all_of(shard.lease(self.worker, each) for shard in self.shards)
+        batches = await all_of(
+            shard.lease(self.worker, each, no_links=no_links) for shard in self.shards
+        )
         if len(batches) == 1:
             return batches[0]
+        await self._move_pages([batch.spare or 0 for batch in batches])
         due = [batch.next_due_ms for batch in batches if batch.next_due_ms >= 0]
         states = {batch.state for batch in batches}
         return Batch(
@@ -403,6 +416,21 @@ class Frontier:
         for shard in self.shards:
             if needy and shard is not needy[0]:
                 await shard.give_pages(needy[0])
+
+    async def keep_pages_for_seeds(self) -> None:
+        """Move page budget that links would have to shards with more seeds than pages."""
+        if self.limits.pages != UNLIMITED and len(self.shards) > 1:
+            await self._move_pages([await shard.spare_pages() for shard in self.shards])
+
+    async def _move_pages(self, spare: list[int]) -> None:
+        """`spare` is what each shard has for links; it is negative where seeds lack pages."""
+        for taker in range(len(spare)):
+            for giver in range(len(spare)):
+                moved = min(spare[giver], -spare[taker])
+                if moved > 0:
+                    await self.shards[giver].give_pages(self.shards[taker], moved)
+                    spare[giver] -= moved
+                    spare[taker] += moved
 
     async def expected_error(self) -> tuple[list[list[int]], float]:
         """Items by shard and layer, and the false-positive rate to expect of them."""

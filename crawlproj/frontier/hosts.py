@@ -14,7 +14,7 @@ class HostRecord(NamedTuple):
     """`at` is the line it stands in, ready or waiting, or empty; `cooling` and `hold_ms` are
     moments on the server's clock; `pause_ms` is its last pause, if longer than the crawl's."""
 
-    levels: list[int]
+    levels: list[float]
     out: int
     cooling: list[float]
     pages: int
@@ -25,6 +25,8 @@ class HostRecord(NamedTuple):
     group: str = ""
     per: int | None = None
     pause_ms: int | None = None
+    reserved: int = 0
+    """Seeds of it that wait, for which a page budget keeps pages."""
 
 
 class GroupRecord(NamedTuple):
@@ -37,6 +39,7 @@ class GroupRecord(NamedTuple):
     hold_ms: float | None
     kept: int
     per: int | None
+    reserved: int = 0
 
 
 def read_host(packed: bytes) -> HostRecord:
@@ -48,7 +51,7 @@ def read_host(packed: bytes) -> HostRecord:
         group, per = more.get(b"group", b"").decode(), more.get(b"per")
         many = levels if isinstance(levels, list) else [levels]
         record = many, out, cooling or [], pages, _LINES[at], failures, hold_ms, kept
-        return HostRecord(*record, group, per, more.get(b"pause"))
+        return HostRecord(*record, group, per, more.get(b"pause"), more.get(b"reserved", 0))
     except (TypeError, AttributeError, KeyError) as error:
         raise ValueError(f"no record of a host: {error}") from None
 
@@ -59,12 +62,13 @@ def read_group(packed: bytes) -> GroupRecord:
         found = unpack(packed)
         out, cooling, pages = found[b"out"], found[b"cooling"], found[b"pages"]
         at, kept = found.get(b"at", b"").decode(), found.get(b"kept", 0)
-        return GroupRecord(out, cooling, pages, at, found.get(b"hold"), kept, found.get(b"per"))
+        rest = kept, found.get(b"per"), found.get(b"reserved", 0)
+        return GroupRecord(out, cooling, pages, at, found.get(b"hold"), *rest)
     except (TypeError, KeyError, AttributeError) as error:
         raise ValueError(f"no record of a group: {error}") from None
 
 
-def levels_of(packed: bytes) -> list[int]:
+def levels_of(packed: bytes) -> list[float]:
     """The levels at which it has URLs; none if the record is damaged: the scripts mend it."""
     try:
         return read_host(packed).levels

@@ -30,7 +30,7 @@ class Push(NamedTuple):
 
     kind: Kind
     host: str
-    level: int
+    level: float
     entry: bytes
     key: str
     group: str = ""
@@ -43,7 +43,7 @@ class Lease(NamedTuple):
     shard: int
     token: int
     host: str
-    level: int
+    level: float
     entry: bytes
     host_failures: int = 0
     host_pages: int = 0
@@ -79,12 +79,14 @@ class Opened(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """What a lease call brought."""
+    """What a lease call brought; `spare` is how many pages the budget of a shard has for links,
+    less than 0 if it has too few for the seeds that wait there."""
 
     state: State
     next_due_ms: int
     scope_size: int
     leases: list[Lease]
+    spare: int | None = None
 
 
 class Renewed(NamedTuple):
@@ -100,7 +102,7 @@ class Renewed(NamedTuple):
 class Reclaimed(NamedTuple):
     workers: int
     queued: int
-    dead: list[tuple[str, int, bytes]]
+    dead: list[tuple[str, float, bytes]]
 
 
 class Letter(NamedTuple):
@@ -109,7 +111,7 @@ class Letter(NamedTuple):
     shard: int
     token: int
     host: str
-    level: int
+    level: float
     entry: bytes
     reason: str
     at_ms: int

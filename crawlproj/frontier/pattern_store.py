@@ -78,5 +78,5 @@ async def release(shard: Shard, pattern: Pattern, worker: str) -> int:
 def _link(host: str, record: Any) -> Push | None:
     with suppress(ValueError, TypeError, AttributeError):
         kind, level, entry, key = record
-        return Push(Kind(kind), host, int(level), bytes(entry), key.decode())
+        return Push(Kind(kind), host, level + 0, bytes(entry), key.decode())
     return None

@@ -16,6 +16,7 @@ import msgpack
 from scrapy import Request
 
 from crawlproj.errors import CrawlError
+from crawlproj.frontier.levels import priority_of
 from crawlproj.urls import DROPPED_PARAMS, normalise
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def _rest(request: Request, spider: Spider) -> dict[str, Any]:
     return rest
 
 
-def decode(host: str, level: int, entry: bytes, spider: Spider) -> Request:
+def decode(host: str, level: float, entry: bytes, spider: Spider) -> Request:
     """The request that an entry stands for; raises RecordError if it cannot be read."""
     try:
         if entry[1] != FORMAT:
@@ -125,7 +126,7 @@ def decode(host: str, level: int, entry: bytes, spider: Spider) -> Request:
         for name in ("callback", "errback"):
             if name in rest:
                 rest[name] = _method(spider, rest[name])
-        return Request(url, meta=meta, priority=level, **rest)
+        return Request(url, meta=meta, priority=priority_of(level), **rest)
     except RecordError:
         raise
     except Exception as error:

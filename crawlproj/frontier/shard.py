@@ -168,11 +168,11 @@ class Shard:
         self.replica.add(layers - 1, new)
         return new
 
-    async def lease(self, worker: str, wanted: int) -> Batch:
+    async def lease(self, worker: str, wanted: int, *, no_links: bool = False) -> Batch:
         """Take up to so many URLs of hosts that are due."""
-        args = [worker, wanted, self.tokens, self._news.heard]
+        args = [worker, wanted, self.tokens, self._news.heard, int(no_links)]
         reply = await self._call("lease", args)
-        state, next_ms, scope, packed, server, heard, told, holds = reply
+        state, next_ms, scope, packed, server, heard, told, holds, spare = reply
         self.is_stale = self.is_stale or self.server not in (None, server)
         self._news.hear(told, heard, self.replica)
         self._hear_of(holds)
@@ -185,7 +185,7 @@ class Shard:
             for token, host, level, entry, failures, pages, group in zip(*[fields] * 7, strict=True)
         ]
         self.tokens = max([self.tokens, *(lease.token for lease in leases)])
-        return Batch(state.decode(), next_ms, scope, leases)
+        return Batch(state.decode(), next_ms, scope, leases, None if spare == b"" else spare)
 
     async def held(self, worker: str) -> list[Lease]:
         """All that a worker holds here: what it asks after a reply to `lease` was lost."""
@@ -299,9 +299,16 @@ class Shard:
         waiting = counts.get("queued", 0) + counts.get("delayed", 0)
         return waiting > 0 and counts.get("done", 0) + counts.get("leased", 0) >= pages
 
-    async def give_pages(self, other: Shard) -> None:
-        """Hand the page budget that is not needed here to another shard."""
-        offer = await self._call("give", [other.number])
+    async def spare_pages(self) -> int:
+        """Pages that the shard's budget has for links: see lua/lease.lua."""
+        counts = await self.counts()
+        kept = sum(counts.get(name, 0) for name in ("done", "leased", "reserved"))
+        return int((await self.meta())["pages"]) - kept
+
+    async def give_pages(self, other: Shard, lacking: int = 0) -> None:
+        """Hand the page budget that is not needed here to another shard: all of it, or what links
+        could do without of the pages that the other lacks for its seeds."""
+        offer = await self._call("give", [other.number, lacking])
         if offer:
             number, to, pages = offer
             taker = Shard(self.client, self.crawl, int(to), Geometry(1, 0.1), epoch=self.epoch)

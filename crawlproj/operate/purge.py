@@ -6,12 +6,11 @@ from contextlib import suppress
 
 from redis.exceptions import ResponseError
 
-from crawlproj.discover.ranking import LOWEST
 from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.hosts import read_host
+from crawlproj.frontier.levels import FIRST, HIGHEST, LOWEST, MOVED, seed_level
 from crawlproj.frontier.shard import MOST_LAYERS
-from crawlproj.politeness.permission import FIRST
 
 AT_ONCE = 500
 
@@ -64,9 +63,10 @@ async def _unlink_hosts(frontier: Frontier, number: int) -> None:
         await frontier.client.unlink(*names)
 
 
-def _levels(packed: bytes) -> list[int]:
+def _levels(packed: bytes) -> list[float]:
     """The levels at which a host has queues: all there can be, where its record is damaged."""
     try:
-        return [int(level) for level in read_host(packed).levels]
+        return [level + 0 for level in read_host(packed).levels]
     except Exception:  # whatever may be wrong with bytes of unknown origin
-        return list(range(LOWEST, FIRST + 1))
+        priorities = range(LOWEST, HIGHEST + 1)
+        return [*priorities, *map(seed_level, priorities), MOVED, FIRST]

@@ -23,6 +23,7 @@ from crawlproj.discover.shapes import any_query, pattern_of
 from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.hosts import levels_of
+from crawlproj.frontier.levels import priority_of
 from crawlproj.frontier.records import Glance, glance
 from crawlproj.frontier.shard import Shard
 from crawlproj.frontier.wire import unpack, unpack_all
@@ -99,8 +100,9 @@ async def _queued(shard: Shard, url: Url) -> Trace | None:
         key = f"{keys.queue_prefix(shard.crawl, shard.number)}{level}:{url.host}"
         async for entry in _entries(shard.client, key):
             if about := _is(url, entry):
-                text = f"queued with priority {level}, {ahead:,} of its host are before it"
-                details = {"priority": level, "ahead": ahead}
+                priority = priority_of(level)
+                text = f"queued with priority {priority}, {ahead:,} of its host are before it"
+                details = {"priority": priority, "ahead": ahead}
                 return Trace("queued", text + _found(about), details | _origin(about))
             ahead += 1
     return None

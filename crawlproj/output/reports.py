@@ -81,7 +81,7 @@ class Reports:
             attempts=held.attempts,
         )
 
-    async def lost(self, dead: list[tuple[str, int, bytes]]) -> None:
+    async def lost(self, dead: list[tuple[str, float, bytes]]) -> None:
         """URLs that were lost with their workers too often."""
         for host, _, entry in dead:
             about = glance(host, entry)

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from redis.exceptions import OutOfMemoryError, RedisError
 from scrapy import Request
 
-from crawlproj.discover.ranking import HIGHEST
 from crawlproj.fetch.handler import BEGINNING
 from crawlproj.frontier import keys
+from crawlproj.frontier.levels import FIRST, MOVED
 from crawlproj.frontier.messages import Kind, Lease, Push
 from crawlproj.frontier.records import encode_rest
 from crawlproj.politeness import robots
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from crawlproj.frontier.frontier import Frontier
 
 logger = logging.getLogger(__name__)
-
-FIRST = HIGHEST + 1
-"""The level of a robots.txt: before every page of its host."""
 
 ROBOTS_TXT = "robots_txt"
 """Key of `request.meta` that names the host whose robots.txt a request is after."""
@@ -265,7 +262,9 @@ class Permission:
             return False
         meta = {ROBOTS_TXT: request.meta[ROBOTS_TXT], "hops": request.meta.get("hops", 0) + 1}
         entry = encode_rest(target.path, {"meta": meta})
-        self._push(Push(Kind.UNFILTERED, target.host, FIRST, entry, str(target)))
+        # Pages of the other host wait for it, and they may come before all that waits at this one.
+        level = FIRST if target.host == request.meta[ROBOTS_TXT] else MOVED
+        self._push(Push(Kind.UNFILTERED, target.host, level, entry, str(target)))
         return True
 
     async def _unreachable(self, request: Request, held: Held) -> None:
@@ -350,7 +349,7 @@ def _entry(host: str) -> bytes:
 def _claim_s(lease: Lease) -> int:
     """How long others can leave it to the holder of a lease to ask for the host's robots.txt: not
     at all, if the lease is for the file of another host."""
-    if lease.level != FIRST:
+    if lease.level < MOVED:
         return CLAIM_S
     is_its_own = lease.entry[1:] == _entry(lease.host)[1:]  # whatever the attempts so far
     return ASKED_S if is_its_own else 0

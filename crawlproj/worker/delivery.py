@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 from redis.exceptions import OutOfMemoryError
 
 from crawlproj import failpoints
-from crawlproj.discover.ranking import HIGHEST
 from crawlproj.frontier.concurrent import all_of
+from crawlproj.frontier.levels import MOVED
 from crawlproj.frontier.messages import Kind, Push, Settlement
 from crawlproj.frontier.refusals import CrawlFinished
 from crawlproj.frontier.shard import Shard
@@ -89,7 +89,7 @@ class Delivery:
     def add(self, item: Push, *, once: bool) -> bool:
         """Collect a URL; False if it waits already."""
         # A page in hand waits for its host's robots.txt: without it nothing moves.
-        urgent = item.kind == Kind.UNFILTERED and item.level > HIGHEST
+        urgent = item.kind == Kind.UNFILTERED and item.level >= MOVED
         return self.outbox.add(item, once=once, urgent=urgent)
 
     @property
@@ -177,7 +177,12 @@ class Delivery:
 
     async def _push_parts(self, parts: list[deque[Part]]) -> None:
         """Shards are served side by side; what one of them has taken is gone from `parts`."""
+        has_seeds = any(
+            item.kind == Kind.SEED for part in parts for _, items, _ in part for item in items
+        )
         await all_of(map(self._serve, parts))
+        if has_seeds:
+            await self._insist(self._frontier.keep_pages_for_seeds)
 
     async def _serve(self, parts: deque[Part]) -> None:
         while parts:

@@ -62,9 +62,10 @@ class Hooks:
     verdict: Callable[[Any], Awaitable[tuple[int, Settlement]]]
     on_state: Callable[[State], Awaitable[None]]
     on_fatal: Callable[[Exception], None]
-    on_lost: Callable[[list[tuple[str, int, bytes]]], Awaitable[None]]
+    on_lost: Callable[[list[tuple[str, float, bytes]]], Awaitable[None]]
     about: Callable[[], dict[str, Any]]
     scope_names: Callable[[Push], set[str]]
+    awaits_seeds: Callable[[], bool]
     prepare: Callable[[list[Lease]], Awaitable[None]]
     on_holds: Callable[[dict[str, int]], None]
     on_unsure: Callable[[], None]
@@ -331,12 +332,13 @@ class Worker:
         return reclaimed.workers
 
     async def _lease(self, wanted: int) -> Batch:
+        no_links = self.hooks.awaits_seeds()
         try:
-            batch = await self.frontier.lease(wanted)
+            batch = await self.frontier.lease(wanted, no_links=no_links)
         except WorkerDeclaredDead as error:
             logger.warning("%s", error)
             await self._beat()
-            batch = await self.frontier.lease(wanted)
+            batch = await self.frontier.lease(wanted, no_links=no_links)
         if self.frontier.is_stale:
             logger.warning("Another server keeps the frontier now: learning anew what it has")
             await self._learn_anew()

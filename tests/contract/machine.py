@@ -28,6 +28,7 @@ from crawlproj.errors import CrawlError
 from crawlproj.frontier import pattern_store
 from crawlproj.frontier.bloom import Geometry, Replica
 from crawlproj.frontier.frontier import Limits
+from crawlproj.frontier.levels import seed_level
 from crawlproj.frontier.messages import Kind, Push, Settlement
 from crawlproj.frontier.shard import Shard
 from crawlproj.worker import exchange
@@ -313,7 +314,12 @@ class FrontierMachine(RuleBasedStateMachine):
         self.crawl.reconnect()
 
     def _grouped(self, batch: list[Push]) -> list[Push]:
-        """As the frontier tells the shard of them."""
+        """As the frontier tells the shard of them, and as workers rank seeds."""
+        if self.model.limits.has_page_budget:
+            batch = [
+                item._replace(level=seed_level(item.level)) if item.kind == Kind.SEED else item
+                for item in batch
+            ]
         if not self.model.limits.by_domain:
             return batch
         return [item._replace(group=GROUPS[item.host]) for item in batch]

@@ -13,6 +13,7 @@ from math import inf
 from typing import NamedTuple, TypeAlias
 
 from crawlproj.frontier.frontier import HOST, Limits
+from crawlproj.frontier.levels import HIGHEST
 from crawlproj.frontier.messages import Kind, Push, Settlement, State
 from crawlproj.frontier.wire import pack, unpack
 from crawlproj.worker.outcome import CLOCK_MS
@@ -28,8 +29,13 @@ class Refused(Exception):
 
 class Url(NamedTuple):
     host: str
-    level: int
+    level: float
     entry: bytes
+
+    @property
+    def is_seed(self) -> bool:
+        """Whether it stands above all links: a seed of a crawl with a page budget."""
+        return self.level > HIGHEST
 
     @property
     def attempts(self) -> int:
@@ -45,7 +51,7 @@ Taken: TypeAlias = tuple[int, Url, int, int, str]
 
 @dataclass
 class Host:
-    queues: dict[int, list[bytes]] = field(default_factory=dict)
+    queues: dict[float, list[bytes]] = field(default_factory=dict)
     out: int = 0
     cooling: list[int] = field(default_factory=list)
     pages: int = 0
@@ -56,11 +62,15 @@ class Host:
     group: str = ""
     per: int | None = None
     pause: int | None = None
-    best: int | None = None
+    best: float | None = None
     turn: int = 0
 
     @property
-    def levels(self) -> list[int]:
+    def next_is_link(self) -> bool:
+        return max(self.queues, default=inf) <= HIGHEST
+
+    @property
+    def levels(self) -> list[float]:
         return sorted(self.queues)
 
     @property
@@ -137,12 +147,18 @@ class Model:
             return self.status, []
         self._promote_due()
         status: State = "running"
+        for_links = inf
         if self.limits.pages >= 0:
-            wanted = min(wanted, self.limits.pages - self.counts["done"] - self.counts["leased"])
+            left = self.limits.pages - self.counts["done"] - self.counts["leased"]
+            for_links, wanted = left - self._reserved(), min(wanted, left)
             status = "running" if wanted > 0 else "limit"
         leases: list[Taken] = []
         while len(leases) < wanted and (line := self._ready()):
             name = self._line(line[0])[0] if line[0] in self.groups else line[0]
+            is_link = self.hosts[name].next_is_link
+            if is_link and for_links <= 0 and not self._is_spent(self.hosts[name]):
+                break
+            for_links -= is_link
             if self._is_spent(self.hosts[name]):
                 self._place(self.hosts[name])
                 self._place_groups()
@@ -201,6 +217,8 @@ class Model:
     def drain(self, reason: str) -> int:
         dropped = len(self.delayed)
         self._count(**{"delayed": -dropped, f"filtered:{reason}": dropped})
+        self._count(reserved=-sum(url.is_seed for _, _, url in self.delayed))
+        self._touched += dict.fromkeys(url.host for _, _, url in self.delayed if url.is_seed)
         self.delayed = []
         placed = [*self._ready(), *self._waiting()]
         self._touched_groups.update(self.groups.keys() & set(placed))
@@ -245,7 +263,9 @@ class Model:
         return helpers.State(
             meta={name: value for name, value in meta.items() if value != -1},
             counts={name: count for name, count in self.counts.items() if count},
-            hosts={name: _record(host) for name, host in self.hosts.items()},
+            hosts={
+                name: _record(host, self._reserved(host=host)) for name, host in self.hosts.items()
+            },
             groups={
                 name: helpers.Group(
                     group.out,
@@ -256,6 +276,7 @@ class Model:
                     group.per,
                     self._line(name),
                     group.kept,
+                    self._reserved(group=name),
                 )
                 for name, group in self.groups.items()
             },
@@ -312,7 +333,7 @@ class Model:
         due = sorted(one for one in self.delayed if one[0] <= self.now)
         for one in due:
             self.delayed.remove(one)
-            self._count(delayed=-1)
+            self._count(delayed=-1, reserved=-one[2].is_seed)
             self._enqueue(one[2], first=True)
         for name in self._waiting():
             if self._unit(name).due <= self.now:
@@ -328,7 +349,7 @@ class Model:
         host.out += 1
         self._tokens += 1
         self.leased.setdefault(worker, {})[self._tokens] = url
-        self._count(queued=-1, leased=1)
+        self._count(queued=-1, leased=1, reserved=-url.is_seed)
         if host.group:
             self.groups[host.group].out += 1
             self.leased_of[self._tokens] = host.group
@@ -459,12 +480,12 @@ class Model:
     def _enqueue(self, url: Url, *, first: bool = False) -> None:
         queue = self._touch(url.host).queues.setdefault(url.level, [])
         queue.insert(0 if first else len(queue), url.entry)
-        self._count(queued=1)
+        self._count(queued=1, reserved=url.is_seed)
 
     def _delay(self, token: int, url: Url, minutes: float) -> None:
         member = pack([*url, token])
         self.delayed.append((self.now + minutes, member, url))
-        self._count(delayed=1)
+        self._count(delayed=1, reserved=url.is_seed)
 
     def _bury(self, token: int, url: Url, reason: str) -> None:
         self.dead[token] = url, reason
@@ -518,18 +539,37 @@ class Model:
             if group.hold and group.hold <= self.now:
                 group.hold = None
             line = self._line(name)
-            if line and (self._is_spent(self.hosts[line[0]]) or self._has_room(group)):
+            if line and (self._is_spent(self.hosts[line[0]]) or self._has_room(name, line[0])):
                 group.at = "ready"
             else:
                 group.at = "waiting" if line and (group.hold or group.cooling) else None
         self._touched_groups = set()
 
-    def _has_room(self, group: Group) -> bool:
-        limits, free = self.limits, 1
+    def _reserved(self, group: str | None = None, host: Host | None = None) -> int:
+        """Seeds that wait: all, or those of a group or a host."""
+        queued = [
+            Url(name, level, entry)
+            for name, one in self.hosts.items()
+            for level, queue in one.queues.items()
+            for entry in queue
+        ]
+        return sum(
+            url.is_seed
+            for url in [*queued, *(url for _, _, url in self.delayed)]
+            if group is None or self.hosts[url.host].group == group
+            if host is None or self.hosts[url.host] is host
+        )
+
+    def _has_room(self, name: str, first: str) -> bool:
+        group, limits, free = self.groups[name], self.limits, 1
         if self._is_paced:
             free = (group.per or limits.per_host) - group.out - len(group.cooling)
         if limits.pages_per_domain:
             free = min(free, limits.pages_per_domain - group.pages - group.out - group.kept)
+            if self.hosts[first].next_is_link:
+                reserved = self._reserved(group=name)
+                taken = group.pages + group.out + group.kept + reserved
+                free = min(free, limits.pages_per_domain - taken)
         return not group.hold and free > 0
 
     @property
@@ -547,12 +587,15 @@ class Model:
         if host.failures:
             free = 1 - host.out - len(host.cooling)
         if self.limits.pages_per_host:
-            free = min(free, self.limits.pages_per_host - host.pages - host.out - host.kept)
+            reserved = self._reserved(host=host) if host.next_is_link else 0
+            taken = host.pages + host.out + host.kept + reserved
+            free = min(free, self.limits.pages_per_host - taken)
         return free
 
     def _drop_queue(self, host: Host, reason: str) -> int:
         dropped = sum(map(len, host.queues.values()))
         self._count(**{"queued": -dropped, f"filtered:{reason}": dropped})
+        self._count(reserved=-sum(len(q) for level, q in host.queues.items() if level > HIGHEST))
         host.queues = {}
         return dropped
 
@@ -574,7 +617,7 @@ class Model:
         line = [name for name, host in hosts if host.at == "ready" and host.group == group]
         return sorted(line, key=self._rank)
 
-    def _rank(self, name: str) -> tuple[int, int]:
+    def _rank(self, name: str) -> tuple[float, int]:
         return -(self.hosts[name].best or 0), self.hosts[name].turn
 
     def _waiting(self) -> list[str]:
@@ -586,7 +629,7 @@ class Model:
         self.counts.update(by)
 
 
-def _record(host: Host) -> helpers.Host:
+def _record(host: Host, reserved: int) -> helpers.Host:
     return helpers.Host(
         host.levels,
         host.out,
@@ -599,12 +642,13 @@ def _record(host: Host) -> helpers.Host:
         host.group,
         host.per,
         host.pause,
+        reserved,
     )
 
 
-def _shown(host: Host) -> dict[int, list[str]]:
+def _shown(host: Host) -> dict[float, list[str]]:
     return {level: [shown(entry) for entry in queue] for level, queue in host.queues.items()}
 
 
-def _url(url: Url) -> tuple[str, int, str]:
+def _url(url: Url) -> tuple[str, float, str]:
     return url.host, url.level, shown(url.entry)

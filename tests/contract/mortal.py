@@ -70,4 +70,5 @@ def hooks() -> Hooks:
         prepare=nothing,
         on_holds=lambda _: None,
         on_unsure=lambda: None,
+        awaits_seeds=lambda: False,
     )

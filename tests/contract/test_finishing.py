@@ -18,7 +18,7 @@ from tests.contract.fleet import (
     hosts_of,
     web,
 )
-from tests.lua.helpers import link, seed
+from tests.lua.helpers import link, seed, shown
 
 
 def test_a_crawl_is_not_finished_while_anything_is_left_on_any_shard(fleet: Fleet) -> None:
@@ -190,6 +190,24 @@ def test_the_page_budget_is_exact_over_all_shards(fleet: Fleet, pages: int) -> N
     fleet.run(test())
 
 
+def test_seeds_of_one_shard_have_the_pages_that_links_of_others_would(sharded: Fleet) -> None:
+    async def test() -> None:
+        worker = await sharded.join("w", pages=9)
+        seeds = [
+            seed(host, f"/seed{number}", worker.seed_level(0))
+            for host in hosts_of(worker, 2)[:2]
+            for number in range(4)
+        ]
+        elsewhere = [hosts_of(worker, 0)[0], hosts_of(worker, 1)[0]]
+        await worker.push([*web(30, elsewhere), *seeds])
+        await worker.keep_pages_for_seeds()
+        fetched = await crawl_all(worker)
+        assert set(fetched) >= {one.host + shown(one.entry) for one in seeds}
+        assert len(fetched) == 9
+
+    sharded.run(test())
+
+
 @pytest.mark.parametrize("steps", [1, 2])
 def test_a_process_that_dies_while_it_moves_budget_neither_loses_nor_doubles_a_page(
     sharded: Fleet, steps: int
@@ -199,7 +217,7 @@ def test_a_process_that_dies_while_it_moves_budget_neither_loses_nor_doubles_a_p
         await worker.push(web(30, hosts_of(worker, 2)[:1]))
         assert len(await crawl_all(worker, 1)) == 3
         giver, taker = worker.shards[0], worker.shards[2]
-        number, to, pages = await giver._call("give", [taker.number])
+        number, to, pages = await giver._call("give", [taker.number, 0])
         assert (to, pages) == (2, 3)
         if steps == 2:
             await taker._call("take", [giver.number, number, pages])

@@ -12,9 +12,10 @@ from scrapy.http import Response
 
 from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier, Limits
+from crawlproj.frontier.levels import FIRST
 from crawlproj.frontier.messages import Lease, Push
 from crawlproj.politeness import permission, robots
-from crawlproj.politeness.permission import FIRST, Permission
+from crawlproj.politeness.permission import Permission
 from crawlproj.server.connection import connect
 from crawlproj.worker.outcome import Held
 from tests.servers.redis import RedisServer

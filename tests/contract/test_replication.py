@@ -190,6 +190,7 @@ class Sailor:
             prepare=self._nothing,
             on_holds=lambda _: None,
             on_unsure=lambda: None,
+            awaits_seeds=lambda: False,
         )
         self.worker = Worker(frontier, hooks, prefetch=4, lease_timeout_s=60)
 

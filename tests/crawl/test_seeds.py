@@ -80,6 +80,16 @@ def test_a_host_pushed_during_the_crawl_is_crawled_as_the_first_is(
     assert ships.status()["balance"] == 0
 
 
+def test_a_comma_belongs_to_a_url_unless_another_begins_behind_it(
+    ships: Fleet, origin: Origin
+) -> None:
+    paths = ["/a,b", "/c?d=1,2,3", "/e"]
+    seeds = ", ".join(origin.url(path) for path in paths)
+    ships.start(FAST, seeds=f"{seeds},", delay=0)
+    assert ships.wait() == ["finished"]
+    assert sorted(ships.urls()) == [origin.url(path) for path in paths]
+
+
 def test_the_seed_command_takes_urls_a_file_and_standard_input(
     ships: Fleet, redis: Redis, tmp_path: Path
 ) -> None:
@@ -104,6 +114,52 @@ def test_a_seed_of_the_crawl_that_runs_is_known_already(ships: Fleet, origin: Or
     assert added.stdout == "1 new, 1 known already, 0 refused\n"
     wait_for(lambda: len(ships.urls()) == 2, "two pages", 20)
     assert worker.is_running
+
+
+def test_ten_seeds_of_one_host_are_what_ten_pages_are_spent_on(ships: Fleet) -> None:
+    links = "".join(f"<a href=/link-{number}>x</a>" for number in range(30)).encode()
+    with Origin({}, default=Reply(body=links)) as origin:
+        seeds = [origin.url(f"/{number}") for number in range(10)]
+        ships.start(seeds=",".join(seeds), delay=0, pages=10)
+        assert ships.wait() == ["finished"]
+    assert sorted(ships.urls()) == seeds
+    assert {row["priority"] for row in ships.rows("pages")} == {"100"}
+    assert ships.status()["filtered"] == {"page_limit": 30, "robots_txt": 1}
+
+
+@pytest.mark.parametrize("shards", [1, 4])
+def test_two_hundred_seeds_on_as_many_hosts_have_all_pages_of_two_workers(
+    ships: Fleet, redis: Redis, many_hosts: DemoServer, shards: int
+) -> None:
+    redis.rpush(SEEDS, *many_hosts.seeds)
+    for _ in range(2):
+        ships.start({"FRONTIER_SHARDS": shards}, delay=0.05, pages=200, scope="any")
+    assert ships.wait() == ["finished"] * 2
+    assert sorted(ships.urls()) == sorted(many_hosts.seeds)
+    now = ships.status()
+    assert (now["done"], now["balance"]) == (200, 0) and now["filtered"]["page_limit"] > 0
+
+
+@pytest.fixture(scope="module")
+def many_hosts() -> Iterator[DemoServer]:
+    with DemoServer(WebSpec(seed=4, hosts=200, pages=1000).smooth()) as web:
+        yield web
+
+
+@pytest.mark.parametrize("strategy", ["breadth", "novelty"])
+def test_a_host_has_its_pages_for_seeds_that_come_late_and_have_to_be_tried_again(
+    ships: Fleet, redis: Redis, strategy: str
+) -> None:
+    links = "".join(f"<a href=/link-{number}>x</a>" for number in range(9)).encode()
+    fails_once = {"/2.pdf": lambda request: Reply(status=503 if request.attempt == 1 else 200)}
+    with Origin(fails_once, default=Reply(body=links)) as origin:
+        redis.lpush(SEEDS, origin.url("/1"), origin.url("/2.pdf"))
+        seed = json.dumps({"url": origin.url("/3"), "priority": -7})
+        redis.lpush(SEEDS, seed)
+        ships.start(FAST, delay=0, pages_per_host=3, strategy=strategy)
+        assert ships.wait() == ["finished"]
+        assert sorted(ships.urls()) == [origin.url(f"/{path}") for path in ("1", "2.pdf", "3")]
+    assert {row["priority"] for row in ships.rows("pages")} >= {"-7"}
 
 
 def test_a_bad_seed_is_set_aside_with_its_reason_and_the_good_ones_go_on(

@@ -20,6 +20,7 @@ from crawlproj.frontier import keys
 from crawlproj.frontier.bloom import Geometry
 from crawlproj.frontier.frontier import Frontier, Limits
 from crawlproj.frontier.hosts import read_group, read_host
+from crawlproj.frontier.levels import HIGHEST
 from crawlproj.frontier.messages import Batch, Kind, Lease, Opened, Push, Settlement
 from crawlproj.frontier.pattern_store import put_aside
 from crawlproj.frontier.shard import Shard
@@ -46,7 +47,7 @@ def packed(*values: Any) -> bytes:
 class Host(NamedTuple):
     """A host's record; `cooling`, earliest first, `hold` and `pause` in minutes."""
 
-    levels: list[int] = []
+    levels: list[float] = []
     out: int = 0
     cooling: list[int] = []
     pages: int = 0
@@ -57,6 +58,7 @@ class Host(NamedTuple):
     group: str = ""
     per: int | None = None
     pause: int | None = None
+    reserved: int = 0
 
 
 class Group(NamedTuple):
@@ -70,6 +72,7 @@ class Group(NamedTuple):
     per: int | None = None
     line: list[str] = []
     kept: int = 0
+    reserved: int = 0
 
 
 class Pattern(NamedTuple):
@@ -91,13 +94,13 @@ class State:
     groups: dict[str, Group] = field(default_factory=dict)
     ready: list[str] = field(default_factory=list)
     waiting: list[tuple[str, int]] = field(default_factory=list)
-    queues: dict[str, dict[int, list[str]]] = field(default_factory=dict)
-    delayed: list[tuple[int, str, int, str]] = field(default_factory=list)
-    leased: dict[str, dict[int, tuple[str, int, str]]] = field(default_factory=dict)
+    queues: dict[str, dict[float, list[str]]] = field(default_factory=dict)
+    delayed: list[tuple[int, str, float, str]] = field(default_factory=list)
+    leased: dict[str, dict[int, tuple[str, float, str]]] = field(default_factory=dict)
     kept: set[int] = field(default_factory=set)
     leased_of: dict[int, str] = field(default_factory=dict, compare=False, repr=False)
     """The groups that leases were taken of."""
-    dead: dict[int, tuple[str, int, str, str]] = field(default_factory=dict)
+    dead: dict[int, tuple[str, float, str, str]] = field(default_factory=dict)
     workers: dict[str, int] = field(default_factory=dict)
     about: dict[str, Any] = field(default_factory=dict)
     seeds: set[str] = field(default_factory=set)
@@ -115,15 +118,15 @@ def with_worker(**parts: Any) -> State:
     return State(workers={"w": 1000}, about={"w": {}}, **parts)
 
 
-def link(host: str, path: str, level: int = 0) -> Push:
+def link(host: str, path: str, level: float = 0) -> Push:
     return Push(Kind.LINK, host, level, entry(path), host + path)
 
 
-def seed(host: str, path: str, level: int = 0) -> Push:
+def seed(host: str, path: str, level: float = 0) -> Push:
     return link(host, path, level)._replace(kind=Kind.SEED)
 
 
-def unfiltered(host: str, path: str, level: int = 0) -> Push:
+def unfiltered(host: str, path: str, level: float = 0) -> Push:
     return link(host, path, level)._replace(kind=Kind.UNFILTERED)
 
 
@@ -131,7 +134,7 @@ def filtered(reason: str, url: str) -> Push:
     return Push(Kind.FILTERED, "", 0, reason.encode(), f"{reason} {url}")
 
 
-def apart(host: str, path: str, pattern: str, why: str = "repeated", level: int = 0) -> Push:
+def apart(host: str, path: str, pattern: str, why: str = "repeated", level: float = 0) -> Push:
     """A link that was found while its pattern is set aside."""
     return put_aside(link(host, path, level), pattern, why, f"pattern {host}{path}")
 
@@ -204,9 +207,12 @@ def assert_balanced(state: State) -> None:
     out = Counter(host for token, (host, _, _) in held if token not in state.kept)
     kept = Counter(host for token, (host, _, _) in held if token in state.kept)
     waiting = [name for name, _ in state.waiting]
+    reserved = _waiting_seeds(state)
+    assert counts["reserved"] == reserved.total()
     for name, host in state.hosts.items():
         assert sorted(state.queues.get(name, {})) == host.levels
         assert (host.out, host.kept) == (out[name], kept[name])
+        assert host.reserved == reserved[name]
         ready = state.groups[host.group].line if host.group else state.ready
         assert (name in ready, name in waiting) == (host.at == "ready", host.at == "waiting")
         assert not host.at or host.levels
@@ -215,11 +221,25 @@ def assert_balanced(state: State) -> None:
         places = (name in state.ready, name in waiting)
         assert places == (group.at == "ready", group.at == "waiting")
         assert not group.at or group.line
+        members = [host for host, record in state.hosts.items() if record.group == name]
+        assert group.reserved == sum(reserved[host] for host in members)
         leased_of = {token for token, of in state.leased_of.items() if of == name}
         assert (group.out, group.kept) == (len(leased_of - state.kept), len(leased_of & state.kept))
     placed = set(state.ready) | set(waiting)
     known = state.hosts.keys() | state.groups.keys()
     assert state.queues.keys() | out.keys() | placed | set().union(*lines) <= known
+
+
+def _waiting_seeds(state: State) -> Counter[str]:
+    """By host, how many of a crawl with a page budget are queued or delayed."""
+    queued = [
+        (host, level)
+        for host, levels in state.queues.items()
+        for level, paths in levels.items()
+        for _ in paths
+    ]
+    delayed = [(host, level) for _, host, level, _ in state.delayed]
+    return Counter(host for host, level in queued + delayed if HIGHEST < level < ROBOTS_TXT)
 
 
 class Worker:
@@ -383,7 +403,7 @@ def _host(packed: bytes, clock: _Clock) -> Host:
     hold = None if found.hold_ms is None else clock.minute(found.hold_ms)
     record = (found.levels, found.out, cooling, found.pages, at, found.failures, hold, found.kept)
     pause = found.pause_ms and found.pause_ms // MINUTE_MS
-    return Host(*record, found.group, found.per, pause)
+    return Host(*record, found.group, found.per, pause, found.reserved)
 
 
 def _group(name: bytes, raw: dict[str, Any], clock: _Clock) -> Group:
@@ -392,25 +412,25 @@ def _group(name: bytes, raw: dict[str, Any], clock: _Clock) -> Group:
     hold = None if found.hold_ms is None else clock.minute(found.hold_ms)
     line = [host.decode() for host, _ in raw.get(f"line {name.decode()}", [])]
     record = (found.out, cooling, found.pages, found.at or None, hold, found.per)
-    return Group(*record, line, found.kept)
+    return Group(*record, line, found.kept, found.reserved)
 
 
-def _queues(raw: dict[str, Any]) -> dict[str, dict[int, list[str]]]:
-    queues: dict[str, dict[int, list[str]]] = {}
+def _queues(raw: dict[str, Any]) -> dict[str, dict[float, list[str]]]:
+    queues: dict[str, dict[float, list[str]]] = {}
     for key, entries in raw.items():
         if key.startswith("queue "):
             level, _, host = key.removeprefix("queue ").partition(":")
-            queues.setdefault(host, {})[int(level)] = [shown(one) for one in entries]
+            queues.setdefault(host, {})[float(level)] = [shown(one) for one in entries]
     return queues
 
 
-def _delayed(packed: bytes, minute: int) -> tuple[int, str, int, str]:
+def _delayed(packed: bytes, minute: int) -> tuple[int, str, float, str]:
     host, level, stored, _ = unpack_all(packed)
     return minute, host.decode(), level, shown(stored)
 
 
-def _leased(raw: dict[str, Any]) -> dict[str, dict[int, tuple[str, int, str]]]:
-    leased: dict[str, dict[int, tuple[str, int, str]]] = {}
+def _leased(raw: dict[str, Any]) -> dict[str, dict[int, tuple[str, float, str]]]:
+    leased: dict[str, dict[int, tuple[str, float, str]]] = {}
     for key, held in raw.items():
         if key.startswith("leased "):
             leased[key.removeprefix("leased ")] = {
@@ -433,12 +453,12 @@ def _leases(raw: dict[str, Any]) -> Iterator[tuple[int, list[Any]]]:
             yield from ((int(token), unpack_all(packed)) for token, packed in held.items())
 
 
-def _url(fields: list[Any]) -> tuple[str, int, str]:
+def _url(fields: list[Any]) -> tuple[str, float, str]:
     host, level, stored = fields[:3]
     return host.decode(), level, shown(stored)
 
 
-def _dead(packed: bytes) -> tuple[str, int, str, str]:
+def _dead(packed: bytes) -> tuple[str, float, str, str]:
     fields = unpack_all(packed)
     return *_url(fields), fields[3].decode()
 

@@ -258,7 +258,7 @@ def test_at_the_deadline_no_more_is_handed_out(crawl: HandCrawl) -> None:
     crawl.at(9.9)
     lease = worker.lease_one()
     crawl.at(10.1)
-    assert worker.lease() == ("stopping", -1, 0, [])
+    assert worker.lease() == ("stopping", -1, 0, [], None)
     assert crawl.state().meta == {"state": "stopping"}
     worker.done(lease)
     assert worker.finish() == "stopped"
@@ -272,7 +272,7 @@ def test_only_a_running_crawl_hands_out_work(crawl: HandCrawl, state: str) -> No
     worker.push(link(A, "/1"))
     crawl.redis.hset(crawl.key("meta"), "state", state)
     before = crawl.state()
-    assert worker.lease() == (state, -1, 0, [])
+    assert worker.lease() == (state, -1, 0, [], None)
     assert crawl.state().raw == before.raw
 
 

@@ -88,6 +88,7 @@ def test_any_json_is_a_request_or_refused(fields: dict[str, Any]) -> None:
         ("http://a", ["http://a"]),
         ("http://a, http://b ,", ["http://a", "http://b"]),
         ("http://a,#http://b", ["http://a"]),
+        ("http://a/x,y?z=1,2,HTTPS://b/,,", ["http://a/x,y?z=1,2", "HTTPS://b/"]),
     ],
 )
 def test_seeds_are_separated_by_commas(text: str, seeds: list[str]) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from crawlproj.discover.ranking import STRATEGIES, Candidate, level
+from crawlproj.discover.ranking import STRATEGIES, Candidate
+from crawlproj.frontier.levels import level
 from crawlproj.urls import Url
 
 LONG_QUERY = "?q=" + "x" * 49

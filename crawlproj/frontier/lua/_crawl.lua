@@ -5,10 +5,11 @@
 -- KEYS, the same vector for every script, all of one shard (see keys.py):
 --   1 META     hash    epoch, state, limits, plan, and the running numbers below
 --   2 COUNTS   hash    the ledger: discovered, queued, …, filtered:<reason>; what could not be
---                      read is counted as corrupt, beside the ledger
+--                      read is counted as corrupt, beside the ledger; reserved are the seeds of a
+--                      crawl with a page budget that are queued or delayed
 --   3 HOSTS    hash    host -> msgpack of levels (or the only one), out, cooling (or false),
 --                      pages, at (1 ready, 2 waiting, 0 neither) and, if there is any, a map of
---                      kept, failures, hold, mentions, per, group, pause
+--                      kept, failures, hold, mentions, per, group, pause, reserved
 --   4 READY    zset    hosts, or groups of them, that may be contacted now, best first
 --   5 WAITING  zset    hosts, or groups of them, that may be contacted later, by when (ms)
 --   6 DELAYED  zset    msgpack of host, level, entry, token to try again, by when (ms)
@@ -26,7 +27,7 @@
 --  17 FOUND    hash    key of a queued link -> msgpack {times found, level, entry}
 --  18 PATTERNS hash    "host pattern" -> msgpack {why, at_ms, released_ms or 0, URLs}
 --  19 ASIDE    prefix  + host pattern    -> list of msgpack {kind, level, entry, key}
---  20 GROUPS   hash    group of hosts -> msgpack {out, cooling, pages, at, kept, hold, per}
+--  20 GROUPS   hash    group of hosts -> msgpack {out, cooling, pages, at, kept, hold, per, reserved}
 --  21 LINE     prefix  + group           -> zset of its hosts that could be contacted now, best first
 --  22 NEWS     stream  worker -> what its pushes have lately added to SEEN, see seen_updates.py
 --

@@ -1,8 +1,9 @@
 -- Included by operations that move URLs, before _hosts.lua: what is stored here may have been
 -- damaged, or put here by someone else. It is counted as 'corrupt' and set aside, URLs that
 -- vanished with it are written off, and everything beside it goes on.
--- Levels of pages, and one above them for a host's robots.txt.
-local LOWEST, FIRST = -1000, 1001
+-- Levels of pages; above them the seeds of a crawl with a page budget (seed_level() in levels.py),
+-- then a robots.txt that has moved here from another host, then the host's own.
+local LOWEST, HIGHEST, MOVED, FIRST = -1000, 1000, 1000.9, 1001
 local damaged = false
 
 -- The lines in which a host can stand, by the number that its record has for them.
@@ -40,7 +41,7 @@ end
 local function read_url(packed)
   local ok, _, name, level, entry, fourth, fifth = pcall(cmsgpack.unpack_limit, packed, 5)
   if ok and type(name) == 'string' and type(level) == 'number' and type(entry) == 'string'
-     and level >= LOWEST and level <= FIRST and level % 1 == 0 then
+     and level >= LOWEST and level <= FIRST and (level % 1 == 0 or level > HIGHEST) then
     return name, level, entry, fourth, fifth
   end
 end
@@ -81,6 +82,14 @@ local function count_leases()
     end
   end
   return out, kept, total
+end
+
+local function is_link(level) return level <= HIGHEST end
+local function is_seed(level) return level > HIGHEST and level < MOVED end
+
+-- As text first, like Python: what is added up can differ in its last bit.
+local function seed_level(priority)
+  return tonumber(('%.5f'):format(HIGHEST + (priority - LOWEST + 1) / 4000))
 end
 
 -- The level by which a host stands among others. Its robots.txt goes before its own pages, not
@@ -127,9 +136,17 @@ local function rebuild_host(name)
   count('corrupt', 1)
   local out, kept = count_leases()
   local host = {levels = {}, out = out[name] or 0, kept = kept[name], cooling = {}, pages = 0}
-  for level = LOWEST, FIRST do
-    if redis.call('EXISTS', queue_of(name, level)) == 1 then table.insert(host.levels, level) end
+  local function look(level)
+    if redis.call('EXISTS', queue_of(name, level)) == 0 then return end
+    table.insert(host.levels, level)
+    if is_seed(level) then
+      host.reserved = (host.reserved or 0) + redis.call('LLEN', queue_of(name, level))
+    end
   end
+  for level = LOWEST, HIGHEST do look(level) end
+  for priority = LOWEST, HIGHEST do look(seed_level(priority)) end
+  look(MOVED)
+  look(FIRST)
   redis.call('ZREM', READY, name)
   redis.call('ZREM', WAITING, name)
   return host

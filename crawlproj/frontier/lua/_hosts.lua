@@ -55,11 +55,11 @@ end
 -- What a host may have beside what every host has; mostly nothing.
 local function pack_rest(host)
   if not (host.kept or host.failures or host.hold or host.mentions or host.per or host.group
-          or host.pause) then
+          or host.pause or host.reserved) then
     return ''
   end
   return cmsgpack.pack({kept = host.kept, failures = host.failures, hold = host.hold, mentions = host.mentions,
-                        per = host.per, group = host.group, pause = host.pause})
+                        per = host.per, group = host.group, pause = host.pause, reserved = host.reserved})
 end
 
 local NOTHING = cmsgpack.pack(false)
@@ -86,9 +86,25 @@ local function note_level(name, level)
   if levels[i] ~= level then table.insert(levels, i + 1, level) end
 end
 
+local function add_reserved(unit, by)
+  local reserved = (unit.reserved or 0) + by
+  unit.reserved = reserved > 0 and reserved or nil
+end
+
+-- So many seeds wait from now on, queued or delayed, or (-1) no longer do: page budgets keep a page
+-- for each, which links do not get.
+local function reserve(name, level, by)
+  if not is_seed(level) then return end
+  local host = load_host(name)
+  add_reserved(host, by)
+  if host.group then add_reserved(load_group(host.group), by) end
+  count('reserved', by)
+end
+
 local function enqueue(name, level, entry, first)
   redis.call(first and 'LPUSH' or 'RPUSH', queue_of(name, level), entry)
   note_level(name, level)
+  reserve(name, level, 1)
   count('queued', 1)
 end
 
@@ -119,17 +135,23 @@ local function drop_queue(name, host, reason)
       for _, entry in ipairs(redis.call('LRANGE', key, 0, -1)) do forget_found(name, entry) end
     end
     redis.call('UNLINK', key)
+    reserve(name, level, -dropped)
     count('queued', -dropped)
     count('filtered:' .. reason, dropped)
   end
   host.levels = {}
 end
 
--- How many more requests may go to a host or group this instant: its connections less
--- those out and those still pausing, and what is left of its page budget.
-local function free_slots(unit, connections, pages)
+-- How many more requests of a level may go to a host or group this instant: its connections less
+-- those out and those still pausing, and what is left of its page budget, for a link less what is
+-- kept for seeds.
+local function free_slots(unit, connections, pages, level)
   local free = connections - unit.out - #unit.cooling
-  if pages > 0 then free = math.min(free, pages - unit.pages - unit.out - (unit.kept or 0)) end
+  if pages > 0 then
+    local left = pages - unit.pages - unit.out - (unit.kept or 0)
+    if level and is_link(level) then left = left - (unit.reserved or 0) end
+    free = math.min(free, left)
+  end
   return free
 end
 
@@ -137,11 +159,13 @@ end
 local function host_slots(host)
   local connections = host.group and PACED and math.huge or host.per or PER_HOST
   if (host.failures or 0) > 0 then connections = 1 end
-  return free_slots(host, connections, PAGES_PER_HOST)
+  return free_slots(host, connections, PAGES_PER_HOST, host.levels[#host.levels])
 end
 
-local function group_slots(group)
-  return free_slots(group, PACED and (group.per or PER_HOST) or math.huge, PAGES_PER_DOMAIN)
+-- For the host whose turn it is in the group.
+local function group_slots(group, host)
+  local connections = PACED and (group.per or PER_HOST) or math.huge
+  return free_slots(group, connections, PAGES_PER_DOMAIN, host.levels[#host.levels])
 end
 
 local function is_spent(group) return PAGES_PER_DOMAIN > 0 and group.pages >= PAGES_PER_DOMAIN end
@@ -150,10 +174,11 @@ local turns_taken = tonumber(CRAWL[12] or 0)
 local turns = turns_taken
 
 -- Best level first, in hundredths, then whoever has waited longest: a turn number in the low 35 bits.
+-- Seeds with a level of their own stand before all links, by their own priority.
 local function ready_score(host, best)
   turns = turns + 1
   local rank = (1000 - best) * 100
-  if NOVELTY then
+  if NOVELTY and not is_seed(best) then
     local priority = best + math.max(0, NOVELTY.start - NOVELTY.per_page * host.pages)
                      + NOVELTY.per_mention * (host.mentions or 0)
     rank = math.floor((1000 - math.min(priority, 2000)) * 100 + 0.5)
@@ -245,7 +270,7 @@ end
 local function place_group(name, group)
   local due = wake_time(group)
   local first = redis.call('ZRANGE', LINE .. name, 0, 0, 'WITHSCORES')
-  if first[1] and (is_spent(group) or not group.hold and group_slots(group) > 0) then
+  if first[1] and (is_spent(group) or not group.hold and group_slots(group, load_host(first[1])) > 0) then
     move(name, group, 'ready', first[2])
   elseif first[1] and due then
     move(name, group, 'waiting', due)
@@ -258,10 +283,10 @@ end
 local function join_group(name, group)
   local host = load_host(name)
   if host.group == group then return end
-  if host.group then load_group(host.group) end
+  if host.group then add_reserved(load_group(host.group), -(host.reserved or 0)) end
   move(name, host, nil)
   host.group = group
-  load_group(group)
+  add_reserved(load_group(group), host.reserved or 0)
 end
 
 local function place_all()
@@ -351,6 +376,7 @@ local function delay(token, name, level, entry, due)
     host.hold = math.max(host.hold or 0, due)
   end
   redis.call('ZADD', DELAYED, due, cmsgpack.pack(name, level, entry, token))
+  reserve(name, level, 1)
   count('delayed', 1)
 end
 
@@ -358,6 +384,24 @@ local function bury(token, name, level, entry, reason)
   redis.call('HSET', DEAD, token, cmsgpack.pack(name, level, entry, reason, NOW))
   count('dead', 1)
   count('dead:' .. reason, 1)
+end
+
+-- After delayed URLs that could not be read: seeds among them would keep their pages for ever.
+local function mend_reserved()
+  local all = redis.call('HKEYS', HOSTS)
+  fetch_hosts(all)
+  for _, name in ipairs(redis.call('HKEYS', GROUPS)) do load_group(name).reserved = nil end
+  count('reserved', -tonumber(redis.call('HGET', COUNTS, 'reserved') or 0) - (moved.reserved or 0))
+  for _, name in ipairs(all) do
+    load_host(name).reserved = nil
+    for _, level in ipairs(load_host(name).levels) do
+      if is_seed(level) then reserve(name, level, redis.call('LLEN', queue_of(name, level))) end
+    end
+  end
+  for _, packed in ipairs(redis.call('ZRANGE', DELAYED, 0, -1)) do
+    local name, level = read_url(packed)
+    if name then reserve(name, level, 1) end
+  end
 end
 
 -- After leases that could not be read: what they were is counted anew from those that can be.

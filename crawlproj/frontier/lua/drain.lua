@@ -11,14 +11,19 @@
 local most = tonumber(ARGV[2])
 for _, packed in ipairs(redis.call('ZRANGE', DELAYED, 0, most - 1)) do
   redis.call('ZREM', DELAYED, packed)
-  if read_url(packed) then
+  local name, level = read_url(packed)
+  if name then
+    reserve(name, level, -1)
     count('delayed', -1)
     count('filtered:' .. ARGV[3], 1)
   else
     set_aside()
   end
 end
-if damaged then write_off('delayed', redis.call('ZCARD', DELAYED)) end
+if damaged then
+  write_off('delayed', redis.call('ZCARD', DELAYED))
+  mend_reserved()
+end
 
 local function drop(name)
   most = most - 1

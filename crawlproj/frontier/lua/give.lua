@@ -4,14 +4,18 @@
 -- neither loses nor doubles a page. Offers are numbered: one that is taken late is known
 -- to have been taken.
 --
--- ARGV  2 shard to give to
+-- ARGV  2 shard to give to, 3 pages that it lacks for its seeds, 0 if they are for links: then
+--       those that are queued here count as much as the seeds
 -- Reply {number, shard, pages} of the offer that stands, or {} when there is nothing to give
 --include _crawl.lua
 local standing = redis.call('HGET', META, 'offer')
 if standing then return cjson.decode(standing) end
-local held = redis.call('HMGET', COUNTS, 'done', 'leased', 'queued', 'delayed')
+local lacking = tonumber(ARGV[3])
+local waiting = lacking > 0 and {'reserved'} or {'queued', 'delayed'}
+local held = redis.call('HMGET', COUNTS, 'done', 'leased', unpack(waiting))
 local spare = PAGES
-for i = 1, 4 do spare = spare - tonumber(held[i] or 0) end
+for i = 1, 2 + #waiting do spare = spare - tonumber(held[i] or 0) end
+if lacking > 0 then spare = math.min(spare, lacking) end
 if spare <= 0 then return {} end
 local offer = {redis.call('HINCRBY', META, 'offers', 1), tonumber(ARGV[2]), spare}
 redis.call('HSET', META, 'pages', PAGES - spare, 'offer', cjson.encode(offer))

@@ -5,11 +5,13 @@
 -- ARGV  2 worker, 3 URLs wanted, 4 highest token that the worker has been given: after a failover
 --         that forgot some, they are not given again, or an old verdict would meet a new lease
 --       5 id of the last news that it has heard
+--       6 1 if no links are wanted: seeds are known to be on their way
 -- Reply {state, ms until a host or retry falls due (-1: none), size of the scope,
 --        msgpack list of token, host, level, entry, failures of the host in a
 --        row, pages of the host, its group or '', of one lease after the other, the server: see
 --        _server.lua, id of the last news, the news that others have told since the one before,
---        holds so far}
+--        holds so far, pages that the budget has for links: less than 0 if it has too few for the
+--        seeds that wait, '' if there is no budget}
 --       state is the crawl's, or 'limit' when its page budget is used up
 -- Error UNKNOWN: the worker counts as dead; it must renew first
 --include _crawl.lua
@@ -25,11 +27,12 @@ if STATE == 'running' and DEADLINE_MS > 0 and NOW >= DEADLINE_MS then
   STATE = 'stopping'
   redis.call('HSET', META, 'state', STATE)
 end
-if STATE ~= 'running' then return {STATE, -1, 0, cmsgpack.pack({}), server(), ARGV[5], {}, HOLDS} end
+if STATE ~= 'running' then return {STATE, -1, 0, cmsgpack.pack({}), server(), ARGV[5], {}, HOLDS, ''} end
 
 for _, packed in ipairs(redis.call('ZRANGE', DELAYED, '-inf', NOW, 'BYSCORE', 'LIMIT', 0, DUE_AT_ONCE)) do
   local name, level, entry = read_url(packed)
   if name then
+    reserve(name, level, -1)
     enqueue(name, level, entry, true)
     count('delayed', -1)
   else
@@ -37,7 +40,10 @@ for _, packed in ipairs(redis.call('ZRANGE', DELAYED, '-inf', NOW, 'BYSCORE', 'L
   end
   redis.call('ZREM', DELAYED, packed)
 end
-if damaged then write_off('delayed', redis.call('ZCARD', DELAYED)) end
+if damaged then
+  write_off('delayed', redis.call('ZCARD', DELAYED))
+  mend_reserved()
+end
 local due = redis.call('ZRANGE', WAITING, '-inf', NOW, 'BYSCORE', 'LIMIT', 0, DUE_AT_ONCE)
 fetch_hosts(due)
 for _, name in ipairs(due) do
@@ -46,11 +52,17 @@ for _, name in ipairs(due) do
 end
 place_all()
 
+-- Pages that the budget has for links: one is kept for each seed that waits, wherever it does.
+local links = math.huge
 if PAGES >= 0 then
-  local taken = redis.call('HMGET', COUNTS, 'done', 'leased')
-  want = math.min(want, PAGES - tonumber(taken[1] or 0) - tonumber(taken[2] or 0))
+  local taken = redis.call('HMGET', COUNTS, 'done', 'leased', 'reserved')
+  local left = PAGES - tonumber(taken[1] or 0) - tonumber(taken[2] or 0)
+  links = left - tonumber(taken[3] or 0) - (moved.reserved or 0)
+  want = math.min(want, left)
   if want <= 0 then STATE = 'limit' end
 end
+local spare = links
+if ARGV[6] == '1' then links = 0 end
 
 local token = math.max(tonumber(redis.call('HGET', META, 'tokens') or 0), tonumber(ARGV[4]))
 local leased, replied, held = 0, {}, {}
@@ -78,7 +90,8 @@ local function lease_from(name, most)
   local host = load_host(name)
   host.at = 'ready'
   local level, free = host.levels[#host.levels], host_slots(host)
-  local slots = math.min(want - leased, free, most)
+  local is_page = level and is_link(level)
+  local slots = math.min(want - leased, free, most, is_page and links or math.huge)
   if not level or slots < 1 then
     place(name, host)
     return host.at == 'ready'
@@ -97,6 +110,11 @@ local function lease_from(name, most)
   end
   host.out = host.out + taken
   leased = leased + taken
+  if is_page then
+    links, spare = links - taken, spare - taken
+  elseif is_seed(level) then
+    reserve(name, level, -taken)
+  end
   if group then
     load_group(group).out = load_group(group).out + taken
     host.best = nil  -- the others of the group are next
@@ -113,13 +131,24 @@ local function lease_from_group(name)
   group.at = 'ready'
   local first = redis.call('ZRANGE', line, 0, 0)[1]
   if first and load_host(first).group == name then
-    lease_from(first, math.min(1, group_slots(group)))
+    lease_from(first, math.min(1, group_slots(group, load_host(first))))
   elseif first then
     redis.call('ZREM', line, first)
   end
   save_lines()
   place_group(name, group)
   return group.at == 'ready'
+end
+
+-- Whether all that is left in line are links, and none may be leased.
+local function is_withheld(name)
+  if links > 0 then return false end
+  if is_group(name) then
+    local first = redis.call('ZRANGE', LINE .. name, 0, 0)[1]
+    return first and not is_spent(load_group(name)) and is_withheld(first)
+  end
+  local best = best_level(load_host(name).levels)
+  return best and is_link(best)
 end
 
 -- Hosts whose domain has no pages left give none, so there may be more tries than URLs. A host or
@@ -130,13 +159,17 @@ while leased < want and tries > 0 do
   local line = redis.call('ZRANGE', READY, 0, math.min(want - leased, PIECE) - 1)
   if #line == 0 then break end
   fetch_hosts(line)
+  local withheld = false
   for i = 1, #line do
     local name = line[i]
+    withheld = is_withheld(name)
+    if withheld then break end
     tries = tries - 1
     local lease = is_group(name) and lease_from_group or lease_from
     if lease(name, math.huge) or leased == want then break end
   end
   place_givers()
+  if withheld then break end
 end
 call_in_pieces('HSET', LEASED .. worker, held)
 count('queued', -leased)
@@ -158,4 +191,5 @@ for _, one in ipairs(redis.call('XRANGE', NEWS, '(' .. heard, '+', 'COUNT', NEWS
   heard = one[1]
   if teller ~= worker then news[#news + 1] = told end
 end
-return {STATE, next_ms, redis.call('SCARD', SCOPE), cmsgpack.pack(replied), server(), heard, news, HOLDS}
+local told = PAGES >= 0 and spare or ''
+return {STATE, next_ms, redis.call('SCARD', SCOPE), cmsgpack.pack(replied), server(), heard, news, HOLDS, told}

@@ -48,6 +48,7 @@ local function append(name, level, entry)
     queues[key] = {entry}
   end
   note_level(name, level)
+  reserve(name, level, 1)
   queued = queued + 1
 end
 
