@@ -1,0 +1,169 @@
+"""Why a URL was filtered or ended dead: every reason that is counted, its meaning, and what to do
+about it. `docs/reasons.md` shows this table, and a test keeps the two alike. Pure.
+"""
+
+# ruff: noqa: E501 - a row of a table is a line
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Reason(NamedTuple):
+    """A reason as the ledger counts it, for people."""
+
+    name: str
+    meaning: str
+    remedy: str
+
+
+FILTERED = (
+    Reason("depth", "further from a seed than `depth` allows", "raise `depth`"),
+    Reason(
+        "offsite",
+        "outside the scope that the seeds brought",
+        "`scope=domain` or `any`, or add its host as a seed",
+    ),
+    Reason("denied", "matches `deny`", "change `deny`"),
+    Reason("not_allowed", "does not match `allow`", "change `allow`"),
+    Reason("media", "ends like an image, sound, film, archive or font", "`CRAWL_MEDIA = True`"),
+    Reason(
+        "trap-depth",
+        "more segments in its path than `CRAWL_TRAP_DEPTH`",
+        "raise it, or `CRAWL_TRAPS = False`",
+    ),
+    Reason(
+        "trap-repeat",
+        "one segment of its path occurs more often than `CRAWL_TRAP_REPEATS`",
+        "raise it, or `CRAWL_TRAPS = False`",
+    ),
+    Reason(
+        "trap-params",
+        "more parameters in its query than `CRAWL_TRAP_PARAMS`",
+        "raise it, or `CRAWL_TRAPS = False`",
+    ),
+    Reason(
+        "pattern",
+        "its URL pattern brought only pages that repeat each other",
+        "look at `scrapy patterns`, and release it there",
+    ),
+    Reason(
+        "robots",
+        "the host's robots.txt disallows it",
+        "nothing: the site does not want it crawled. `POLITENESS_OVERRIDES` for a site of your own",
+    ),
+    Reason(
+        "robots_unreachable",
+        "the host's robots.txt could not be had, so nothing of it may be fetched",
+        "begin it again later with `scrapy seed`",
+    ),
+    Reason("robots_txt", "a robots.txt itself: read, and no page", "nothing"),
+    Reason("sitemap", "a sitemap itself: read, and no page", "nothing"),
+    Reason(
+        "noindex",
+        "the page asks not to be indexed, and `CRAWL_NOINDEX` is on: its links count, it has no row",
+        "`CRAWL_NOINDEX = False`",
+    ),
+    Reason(
+        "address",
+        "its name leads to a private, loopback or other special address",
+        "`CRAWL_ALLOW_ADDRESSES`, if that network is yours",
+    ),
+    Reason("page_limit", "the crawl had its `pages`", "raise `pages`"),
+    Reason("host_limit", "the host had its `pages_per_host`", "raise `pages_per_host`"),
+    Reason("domain_limit", "the domain had its `pages_per_domain`", "raise `pages_per_domain`"),
+    Reason(
+        "host_down",
+        "its host failed `POLITENESS_GIVE_UP` times in a row",
+        "seed it again when the host is back",
+    ),
+    Reason("forgotten", "a dead letter that a user threw away (`scrapy dead --forget`)", "nothing"),
+    Reason(
+        "ignored",
+        "a middleware dropped the request (`IgnoreRequest`)",
+        "look into the log for which",
+    ),
+    Reason(
+        "unstorable",
+        "the request holds what cannot be stored: a lambda, an open file, more than `FRONTIER_MAX_RECORD_BYTES`",
+        "use a method of the spider, plain values, less",
+    ),
+    Reason(
+        "corrupt",
+        "its record in Redis was damaged and cannot be read",
+        "find out who writes to that Redis",
+    ),
+    Reason("scheme", "not http or https", "nothing"),
+    Reason("host", "no usable host in it", "nothing: the page that has it is wrong"),
+    Reason("port", "a port that does not exist", "nothing: the page that has it is wrong"),
+    Reason(
+        "idn",
+        "an international name that no registry could hold",
+        "nothing: the page that has it is wrong",
+    ),
+    Reason("length", "longer than 2,083 characters", "nothing"),
+    Reason("syntax", "no URL at all", "nothing: the page that has it is wrong"),
+)
+
+DEAD = (
+    Reason(
+        "http_NNN",
+        "the server answered with that status",
+        "404 and 410: mend the page in `referer`; 403: ask the site; 429 and 5xx: `scrapy dead --retry` later",
+    ),
+    Reason(
+        "dns",
+        "the name does not resolve",
+        "mend the page in `referer`; `scrapy doctor` checks this machine's DNS",
+    ),
+    Reason(
+        "connection",
+        "nobody answers at that port, or the connection broke",
+        "`scrapy dead --retry` later",
+    ),
+    Reason("timeout", "no answer within `DOWNLOAD_TIMEOUT`", "raise it, or retry later"),
+    Reason("size", "more than `DOWNLOAD_MAXSIZE` bytes, packed or unpacked", "raise it"),
+    Reason(
+        "truncated",
+        "the body ended early, or what it is packed with is damaged",
+        "retry later; if it stays, the server is wrong",
+    ),
+    Reason(
+        "protocol", "the answer is no HTTP, or breaks its limits", "nothing: the server is wrong"
+    ),
+    Reason(
+        "certificate",
+        "the certificate is not for that name, too old, or signed by nobody known",
+        "nothing, or trust its authority",
+    ),
+    Reason("redirect_loop", "redirects in a circle, or more than 20", "mend the page in `referer`"),
+    Reason(
+        "redirect_nowhere", "a redirect to something that is no URL", "nothing: the server is wrong"
+    ),
+    Reason(
+        "callback_NAME",
+        "the spider's callback, or a pipeline, raised that exception",
+        "mend it, then `scrapy dead --retry`; the log has the traceback",
+    ),
+    Reason(
+        "attempts",
+        "a middleware asked to try again more often than `FRONTIER_MAX_ATTEMPTS`",
+        "raise it, or look into the log",
+    ),
+    Reason(
+        "worker_lost",
+        "its worker died that many times while it had it",
+        "look at the page by hand: it may be what kills them",
+    ),
+    Reason(
+        "bad_record",
+        "what is stored of it cannot be made a request",
+        "find out who writes to that Redis",
+    ),
+)
+
+
+def table(reasons: tuple[Reason, ...]) -> str:
+    """The reasons as a table of Markdown."""
+    rows = (f"| `{one.name}` | {one.meaning} | {one.remedy} |\n" for one in reasons)
+    return "| reason | meaning | what to do |\n|---|---|---|\n" + "".join(rows)
