@@ -52,7 +52,9 @@ class Command(ProjectCommand):
         fleet = ["fleet", SPIDER, "-n", str(opts.workers)]
         for name, value in given.items():
             fleet += ["-a", f"{name}={value}"]
-        code = _call(*fleet, *own, "-s", f"CRAWL_RUN_ID={RUN}{secrets.token_hex(8)}")
+        # Each of its hosts has an address, and the seed opens its own alone.
+        ours = ["-s", "CRAWL_ALLOW_ADDRESSES=loopback"]
+        code = _call(*fleet, *ours, *own, "-s", f"CRAWL_RUN_ID={RUN}{secrets.token_hex(8)}")
         if code:
             folder = Path(Config.from_settings(self.settings).output) / CRAWL
             print(

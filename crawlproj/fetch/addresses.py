@@ -2,14 +2,14 @@
 
 A web page can link to anything, and a name can resolve to anything, so what a crawler reaches by
 them must not be what only its own network is meant to reach. Public addresses are always
-contacted; any other only if a setting allows it, or if a seed is there itself.
+contacted; any other only if a setting allows it, or if a seed is at that very address.
 
 Pure: knows neither Scrapy nor aiohttp, and resolves no name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Container, Iterable
 from ipaddress import (
     IPv4Address,
     IPv6Address,
@@ -34,6 +34,10 @@ NOT_AN_ADDRESS = "not an address"
 
 ALLOWABLE = (LOOPBACK, PRIVATE)
 """Classes that the setting may name; everything else it gives as a network."""
+
+REMEMBERED = 200_000
+"""Seeded names whose first class of address a worker remembers (some 150 bytes each). Names beyond
+are public ones to it: at a special address they need the setting."""
 
 # https://www.iana.org/assignments/iana-ipv4-special-registry and …-ipv6-special-registry, written
 # down because what `ipaddress` calls global differs between versions of Python.
@@ -109,7 +113,12 @@ def allowed_entries(raw: str | Iterable[str]) -> tuple[str, ...]:
 
 
 class AddressPolicy:
-    """Judges addresses by the setting and by the seeds, which may grow while the crawl runs."""
+    """Judges addresses by the setting and by the seeds, which may grow while the crawl runs.
+
+    A seed that is an address opens that address. A seed that is a name is believed for the classes
+    of address that it first resolved to, as this worker saw it: one that was public and turns
+    private has been turned against us.
+    """
 
     def __init__(self, allowed: Iterable[str] = (), seed_names: SeedNames = tuple) -> None:
         entries = allowed_entries(allowed)
@@ -118,29 +127,62 @@ class AddressPolicy:
         self._seed_names = seed_names
         self._seeds_read = 0
         self._seed_hosts: set[str] = set()
+        self._seed_addresses: set[Address] = set()
+        self._believed: dict[str, frozenset[str]] = {}
+
+    def refusals(self, host: str, addresses: Iterable[str], port: int = 0) -> dict[str, str]:
+        """The addresses, of those that a host has resolved to, that are not contacted on its
+        behalf, and why."""
+        name = host.lower().rstrip(".")
+        special = {text: kind for text in addresses if (kind := _kind(text))}
+        if not special:
+            self._remember_public(name, port)
+            return {}
+        believed = self._classes_of_seed(name, special.values())
+        return {
+            text: kind
+            for text, kind in special.items()
+            if not self._may_contact(_read(text), kind, believed)
+        }
 
     def refusal(self, address: str, host: str) -> str | None:
         """Why an address is not contacted on behalf of a host, or None if it may be."""
-        try:
-            meant = effective(address)
-        except ValueError:
-            return NOT_AN_ADDRESS
-        kind = special_class(meant)
-        if kind is None or any(meant in network for network in self._allowed):
-            return None
-        if kind == METADATA:
-            return kind
-        return None if kind in self._opened or self._is_seeded(kind, host) else kind
+        return self.refusals(host, [address]).get(address)
 
-    def _is_seeded(self, kind: str, host: str) -> bool:
+    def _may_contact(self, address: Address | None, kind: str, believed: Container[str]) -> bool:
+        if address is None:
+            return False
+        if any(address in network for network in self._allowed):
+            return True
+        if kind == METADATA:
+            return False
+        return kind in self._opened or kind in believed or address in self._seed_addresses
+
+    def _remember_public(self, name: str, port: int) -> None:
+        """Note that a seeded name is public. Reads no list of seeds: most connections come here."""
+        if name in self._believed or len(self._believed) >= REMEMBERED:
+            return
         names = self._seed_names()
-        if len(names) != self._seeds_read:
-            self._seeds_read = len(names)
-            self._seed_hosts = {
-                _without_port(name) for name in names if not name.startswith(REDIRECTED)
-            }
-            self._opened |= {found for one in self._seed_hosts if (found := _class_of_host(one))}
-        return kind in self._opened or host.lower().rstrip(".") in self._seed_hosts
+        if name in names or f"{name}:{port}" in names:
+            self._believed[name] = frozenset()
+
+    def _classes_of_seed(self, name: str, found: Iterable[str]) -> frozenset[str]:
+        """The special classes that a name may resolve to because it is a seed."""
+        self._read_seeds()
+        if name not in self._believed and name in self._seed_hosts:
+            if len(self._believed) >= REMEMBERED:
+                return frozenset()
+            self._believed[name] = frozenset(found)
+        return self._believed.get(name, frozenset())
+
+    def _read_seeds(self) -> None:
+        names = self._seed_names()
+        if len(names) == self._seeds_read:
+            return
+        self._seeds_read = len(names)
+        hosts = {_without_port(name) for name in names if not name.startswith(REDIRECTED)}
+        self._seed_addresses = {address for one in hosts if (address := _read(one))}
+        self._seed_hosts = {one for one in hosts if not _read(one)}
 
 
 def _without_port(name: str) -> str:
@@ -149,9 +191,15 @@ def _without_port(name: str) -> str:
     return name.partition(":")[0].lower().rstrip(".")
 
 
-def _class_of_host(host: str) -> str | None:
-    """The special class of a host that is an address; None for a name or a public address."""
+def _kind(text: str) -> str | None:
+    """Why an address needs to be allowed; None for a public one."""
+    address = _read(text)
+    return special_class(address) if address else NOT_AN_ADDRESS
+
+
+def _read(text: str) -> Address | None:
+    """The address that is meant; None if it is none, but a name."""
     try:
-        return special_class(effective(host))
+        return effective(text)
     except ValueError:
         return None

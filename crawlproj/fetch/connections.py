@@ -85,12 +85,9 @@ class SafeConnector(aiohttp.TCPConnector):
         found = await super()._resolve_host(host, port, traces)
         if _to_proxy.get():
             return found
-        refused = {
-            one["host"]: reason
-            for one in found
-            if (reason := self._policy.refusal(one["host"], host))
-        }
-        if len(refused) == len({one["host"] for one in found}):
+        addresses = {one["host"] for one in found}
+        refused = self._policy.refusals(host, addresses, port)
+        if len(refused) == len(addresses):
             raise AddressRefused(host, refused)
         return [one for one in found if one["host"] not in refused]
 

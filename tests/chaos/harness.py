@@ -23,7 +23,7 @@ from crawlproj.demo import DemoServer, WebSpec
 from crawlproj.failpoints import VARIABLE
 from tests.chaos.checker import Evidence, Violation, judge_end
 from tests.chaos.watch import Watch, look
-from tests.servers.fleet import Fleet, Worker, fleet
+from tests.servers.fleet import DEMO_WEB, Fleet, Worker, fleet
 from tests.servers.proxy import Proxy
 from tests.servers.redis import RedisServer, wait_for
 
@@ -131,6 +131,6 @@ def trial(
     with ExitStack() as stack:
         web = stack.enter_context(DemoServer(spec))
         server = stack.enter_context(RedisServer(folder / "redis", *redis_config))
-        ships = stack.enter_context(fleet(folder, server.url))
+        ships = stack.enter_context(fleet(folder, server.url, settings=DEMO_WEB))
         watch = stack.enter_context(Watch(server, CRAWL, ATTEMPTS))
         yield Trial(web, server, ships, watch, delay_s, stack)

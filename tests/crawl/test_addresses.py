@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import aiohttp
@@ -50,18 +50,24 @@ class Names(AbstractResolver):
         pass
 
 
-def get(urls: list[str], names: Names, allowed: str, proxy: str | None = None) -> list[str]:
-    """Fetch the URLs over a new connection each; returns a body or the refusal for each."""
+def get(
+    urls: list[str],
+    names: Names,
+    allowed: str,
+    proxy: str | None = None,
+    seeds: Sequence[str] = (),
+) -> list[str]:
+    """Fetch the URLs over a new connection each; returns a body or what was wrong for each."""
 
     async def fetch(session: aiohttp.ClientSession, url: str) -> str:
         try:
             async with session.get(url, proxy=proxy) as response:
                 return await response.text()
-        except AddressRefused as error:
+        except (AddressRefused, aiohttp.ClientConnectorError) as error:
             return str(error)
 
     async def fetch_all() -> list[str]:
-        policy = AddressPolicy([allowed] if allowed else [])
+        policy = AddressPolicy([allowed] if allowed else [], lambda: seeds)
         connector = SafeConnector(policy, resolver=names, use_dns_cache=False, force_close=True)
         async with open_session(connector) as session:
             return [await fetch(session, url) for url in urls]
@@ -102,6 +108,17 @@ def test_a_name_that_changes_its_mind_is_judged_at_every_connection(origin: Orig
     assert len(origin.requests()) == 1
 
 
+def test_a_seeded_name_that_turns_to_another_class_is_not_followed_there(origin: Origin) -> None:
+    port = origin.host.rpartition(":")[2]
+    seed = f"intranet.example:{port}"
+    names = Names(["127.0.0.1"], ["127.0.0.2"], ["10.0.0.1"], ["169.254.1.1", "127.0.0.1"])
+    first, second, third, fourth = get([f"http://{seed}/"] * 4, names, allowed="", seeds=[seed])
+    assert (first, fourth) == ("hello", "hello")
+    assert "Refused" not in second  # the same class; nobody listens there
+    assert third.startswith("Refused address of intranet.example: 10.0.0.1 (private)")
+    assert len(origin.requests()) == 2
+
+
 def test_of_several_addresses_only_allowed_ones_are_tried(origin: Origin) -> None:
     url = f"http://both.example:{origin.url('').rpartition(':')[2]}/"
     names = Names(["10.0.0.1", "127.0.0.1", "169.254.169.254"])
@@ -126,6 +143,28 @@ def test_links_into_other_networks_are_filtered_and_counted(ships: Fleet) -> Non
         # 2852039166 is the metadata address again, and 0xa000001 the first.
         assert now["filtered"] == {"address": len(ELSEWHERE) - 1}
         assert (now["balance"], now["dead"]) == (0, 0)
+
+
+@pytest.mark.parametrize("allowed", ["", "127.0.99.99"])
+def test_a_seed_at_a_special_address_opens_that_address_alone(ships: Fleet, allowed: str) -> None:
+    with Origin({}, default=Reply(), address="127.0.99.99") as beside:
+        port = beside.host.rpartition(":")[2]
+        spellings = ("127.0.99.99", "2130731875", "0x7f006363", "[::ffff:127.0.99.99]")
+        links = [f"http://{host}:{port}/link" for host in spellings]
+        routes = {
+            "/": Reply(body="".join(f"<a href={url}>x</a>" for url in [*links, "/go"]).encode()),
+            "/go": Reply(302, {"Location": beside.url("/redirected")}),
+        }
+        with Origin(routes) as origin:
+            settings = {"ROBOTSTXT_OBEY": False, "CRAWL_ALLOW_ADDRESSES": allowed}
+            ships.start(settings, seeds=origin.url("/"), scope="any", delay=0)
+            assert ships.wait() == ["finished"]
+        met = [one.path for one in beside.requests()]
+    assert sorted(set(met)) == (["/link", "/redirected"] if allowed else [])
+    now = ships.status()
+    assert (now["done"] > 2) is bool(allowed)
+    assert (now["filtered"].get("address", 0) == 0) is bool(allowed)
+    assert (now["balance"], now["dead"]) == (0, 0)
 
 
 @pytest.mark.parametrize("allowed", ["", "loopback"])

@@ -10,7 +10,7 @@ import pytest
 
 from crawlproj.demo import DemoServer, WebSpec
 from crawlproj.demo.log import fetch_counts
-from tests.servers.fleet import Fleet, fleet
+from tests.servers.fleet import DEMO_WEB, Fleet, fleet
 from tests.servers.redis import RedisCluster, wait_for
 
 SPEC = WebSpec(seed=6, hosts=12, pages=240, flaky=0.0, slow=0.0)
@@ -25,7 +25,7 @@ def web() -> Iterator[DemoServer]:
 
 @pytest.fixture
 def ships(tmp_path: Path, redis_cluster: RedisCluster) -> Iterator[Fleet]:
-    with fleet(tmp_path, redis_cluster.url) as sailing:
+    with fleet(tmp_path, redis_cluster.url, settings=DEMO_WEB) as sailing:
         yield sailing
 
 

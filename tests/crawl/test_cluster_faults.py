@@ -11,7 +11,7 @@ from crawlproj.demo import DemoServer, WebSpec
 from crawlproj.demo.log import fetch_counts
 from crawlproj.frontier import keys
 from tests.servers.cluster import holder, is_master, move_slot, replica_of, slot_of
-from tests.servers.fleet import Fleet, fleet
+from tests.servers.fleet import DEMO_WEB, Fleet, fleet
 from tests.servers.redis import RedisCluster, wait_for
 
 SPEC = WebSpec(seed=8, hosts=12, pages=160, flaky=0.0, slow=0.0)
@@ -35,7 +35,7 @@ def cluster(tmp_path: Path) -> Iterator[RedisCluster]:
 def ships(tmp_path: Path, cluster: RedisCluster) -> Iterator[Fleet]:
     # Named by a node that stays, and keeps none of shard 0.
     other = next(node for node in cluster.masters if node is not holder(cluster, SHARD_0))
-    with fleet(tmp_path, other.url) as sailing:
+    with fleet(tmp_path, other.url, settings=DEMO_WEB) as sailing:
         yield sailing
 
 

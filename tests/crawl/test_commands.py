@@ -15,7 +15,7 @@ import pytest
 
 from crawlproj.demo import DemoServer, WebSpec
 from crawlproj.frontier import keys
-from tests.servers.fleet import PROJECT, Fleet, fleet
+from tests.servers.fleet import DEMO_WEB, PROJECT, Fleet, fleet
 from tests.servers.redis import PATIENCE, RedisServer, wait_for
 
 COMMANDS = (
@@ -39,6 +39,7 @@ STATUS_FIELDS = {
     *("crawl", "epoch", "state", "discovered", "queued", "delayed", "leased", "done", "dead"),
     *("filtered", "duplicates", "hosts", "workers", "seen", "balance"),
 }
+REACHES_ALL = [word for pair in DEMO_WEB.items() for word in ("-s", "{}={}".format(*pair))]
 Ended = subprocess.CompletedProcess[str]
 
 
@@ -57,7 +58,7 @@ def large_web() -> Iterator[DemoServer]:
 
 @pytest.fixture
 def ships(tmp_path: Path, redis_server: RedisServer) -> Iterator[Fleet]:
-    with fleet(tmp_path, redis_server.url) as sailing:
+    with fleet(tmp_path, redis_server.url, settings=DEMO_WEB) as sailing:
         yield sailing
 
 
@@ -341,7 +342,7 @@ def test_a_json_feed_holds_pages_only_as_in_any_scrapy_project(
 
 def test_a_fleet_crawls_to_the_end_and_shows_the_summary(ships: Fleet, web: DemoServer) -> None:
     seeds = ["-a", f"seeds={web.seeds[0]}", "-a", "scope=any", "-a", "delay=0"]
-    named = ["-s", "CRAWL_WORKER_ID=ship"]
+    named = ["-s", "CRAWL_WORKER_ID=ship", *REACHES_ALL]
     sailed = in_output(ships, "fleet", "site", "-n", "2", *seeds, *named)
     assert (sailed.returncode, sailed.stderr) == (0, "")
     assert sailed.stdout.count("worker-") == 2
@@ -384,7 +385,7 @@ def test_a_demo_that_is_interrupted_ends_its_workers_and_says_where_its_files_ar
 
 def test_ctrl_c_lets_a_fleet_return_what_it_holds(ships: Fleet, large_web: DemoServer) -> None:
     seeds = ["-a", f"seeds={large_web.seeds[0]}", "-a", "scope=any", "-a", "delay=0.3"]
-    output = ["-s", f"CRAWL_OUTPUT={ships.output}"]
+    output = ["-s", f"CRAWL_OUTPUT={ships.output}", *REACHES_ALL]
     process = subprocess.Popen(
         [sys.executable, "-m", "scrapy", "fleet", "site", "-n", "2", *seeds, *output],
         env=ships.env,

@@ -14,7 +14,7 @@ import pytest
 from crawlproj.demo import DemoServer, WebSpec
 from crawlproj.demo.log import fetch_counts
 from crawlproj.server.embedded import DEFAULT_PORT, LOOPBACK, State
-from tests.servers.fleet import PROJECT, Fleet, fleet
+from tests.servers.fleet import DEMO_WEB, PROJECT, Fleet, fleet
 from tests.servers.redis import wait_for
 
 SPEC = WebSpec(seed=8, hosts=6, pages=60, flaky=0.0, slow=0.0)
@@ -34,7 +34,7 @@ def ships(tmp_path: Path) -> Iterator[Fleet]:
     shutil.copy(PROJECT / "scrapy.cfg", project)
     for name in ("spiders", "pipelines", "settings"):
         shutil.copytree(PROJECT / name, project / name)
-    with fleet(tmp_path, "", project) as sailing:
+    with fleet(tmp_path, "", project, DEMO_WEB) as sailing:
         yield sailing
     wait_for(lambda: not is_served(sailing), "its Redis is gone", 10)
 

@@ -16,7 +16,7 @@ from crawlproj.demo.log import fetch_counts, most_concurrent, smallest_gap_s
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.server.connection import connect
 from crawlproj.worker.join import join
-from tests.servers.fleet import Fleet, fleet
+from tests.servers.fleet import DEMO_WEB, Fleet, fleet
 from tests.servers.origin import Origin, Reply, Route
 from tests.servers.redis import RedisServer, wait_for
 
@@ -32,7 +32,7 @@ def big_web() -> Iterator[DemoServer]:
 
 @pytest.fixture
 def ships(tmp_path: Path, redis_server: RedisServer) -> Iterator[Fleet]:
-    with fleet(tmp_path, redis_server.url) as sailing:
+    with fleet(tmp_path, redis_server.url, settings=DEMO_WEB) as sailing:
         yield sailing
 
 
@@ -211,7 +211,11 @@ def test_workers_wait_while_redis_is_away(tmp_path: Path) -> None:
     spec = WebSpec(seed=9, hosts=12, pages=400, flaky=0.0, slow=0.0)
     (tmp_path / "redis").mkdir()
     redis_server = RedisServer(tmp_path / "redis", "appendonly yes", "appendfsync always")
-    with DemoServer(spec) as web, redis_server as server, fleet(tmp_path, server.url) as ships:
+    with (
+        DemoServer(spec) as web,
+        redis_server as server,
+        fleet(tmp_path, server.url, settings=DEMO_WEB) as ships,
+    ):
         expected = web.web.expected(web.seeds[:1])
         workers = [ships.start(seeds=web.seeds[0], scope="any", delay=0.1) for _ in range(2)]
         wait_for(lambda: ships.status()["done"] > 100, "100 pages", 60)

@@ -9,7 +9,7 @@ import re
 import secrets
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,8 @@ from tests.servers import scrapy_process
 from tests.servers.redis import PATIENCE, wait_for
 
 PROJECT = Path(__file__).parents[2]
+DEMO_WEB = {"CRAWL_ALLOW_ADDRESSES": "loopback"}
+"""A demo web has an address a host: one seed opens one of them."""
 QUICK = {"CRAWL_STATS_INTERVAL": "1", "FRONTIER_RETRY_DELAY": "0.1", "SEEN_CAPACITY": "100000"}
 
 
@@ -76,7 +78,14 @@ class Worker:
 class Fleet:
     """Workers of one crawl, and what can be seen of it from outside."""
 
-    def __init__(self, folder: Path, redis_url: str, project: Path = PROJECT) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        redis_url: str,
+        project: Path = PROJECT,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.settings = {**QUICK, **(settings or {})}
         self.folder = folder
         self.redis_url = redis_url
         self.project = project
@@ -93,7 +102,7 @@ class Fleet:
     ) -> Worker:
         """Start a worker with these settings, environment and spider arguments."""
         own = {"CRAWL_OUTPUT": str(self.output), "CRAWL_RUN_ID": self.run}
-        given = {**QUICK, **own, **(settings or {})}
+        given = {**self.settings, **own, **(settings or {})}
         words = ["crawl", spider]
         for name, value in args.items():
             words += ["-a", f"{name}={value}"]
@@ -142,9 +151,14 @@ class Fleet:
 
 
 @contextmanager
-def fleet(folder: Path, redis_url: str, project: Path = PROJECT) -> Iterator[Fleet]:
-    """A fleet whose workers are gone at the end, whatever happens."""
-    sailing = Fleet(folder, redis_url, project)
+def fleet(
+    folder: Path,
+    redis_url: str,
+    project: Path = PROJECT,
+    settings: Mapping[str, Any] | None = None,
+) -> Iterator[Fleet]:
+    """A fleet, with settings for all its workers, that are gone at the end, whatever happens."""
+    sailing = Fleet(folder, redis_url, project, settings)
     try:
         yield sailing
     finally:

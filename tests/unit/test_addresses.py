@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crawlproj.fetch import addresses
 from crawlproj.fetch.addresses import AddressPolicy, allowed_entries, effective, special_class
 
 PUBLIC = [
@@ -125,15 +126,20 @@ def test_an_entry_that_is_neither_a_network_nor_a_name_is_an_error(entry: str) -
 @pytest.mark.parametrize(
     ("seed", "address", "host", "is_allowed"),
     [
-        # A seed that is an address opens its class to all.
-        ("127.0.1.1:8000", "127.0.0.1", "evil.example", True),
-        ("127.0.1.1:8000", "::1", "evil.example", True),
-        ("127.0.1.1:8000", "10.0.0.1", "evil.example", False),
-        ("[::1]:80", "127.0.0.1", "evil.example", True),
-        ("[::ffff:127.0.0.1]", "127.0.0.1", "evil.example", True),
-        ("10.0.0.1", "192.168.0.1", "evil.example", True),
-        ("10.0.0.1", "127.0.0.1", "evil.example", False),
-        ("169.254.1.1", "169.254.2.2", "evil.example", True),
+        # A seed that is an address opens that one, in whatever spelling, and no other.
+        ("127.0.0.1:8000", "127.0.0.1", "127.0.0.1", True),
+        ("127.0.0.1:8000", "::ffff:127.0.0.1", "::ffff:7f00:1", True),
+        ("[::ffff:127.0.0.1]", "127.0.0.1", "127.0.0.1", True),
+        ("[::1]:80", "::1", "::1", True),
+        ("169.254.1.1", "169.254.1.1", "169.254.1.1", True),
+        ("127.0.0.1:8000", "127.0.99.99", "127.0.99.99", False),
+        ("127.0.0.1:8000", "127.0.99.99", "evil.example", False),
+        ("127.0.0.1:8000", "::ffff:127.0.99.99", "::ffff:7f00:6363", False),
+        ("127.0.0.1:8000", "::1", "::1", False),
+        ("[::1]:80", "127.0.0.1", "127.0.0.1", False),
+        ("192.168.1.5", "10.0.0.1", "10.0.0.1", False),
+        ("192.168.1.5", "192.168.1.6", "192.168.1.6", False),
+        ("169.254.1.1", "169.254.2.2", "evil.example", False),
         # A public one, or a name, does not.
         ("8.8.8.8", "10.0.0.1", "evil.example", False),
         ("example.com", "10.0.0.1", "evil.example", False),
@@ -163,8 +169,36 @@ def test_seeds_that_come_later_count_from_then_on() -> None:
     seeds.add("a.example")
     assert judge.refusal("127.0.0.1", "a.example") is None
     assert judge.refusal("127.0.0.1", "b.example") == "loopback"
-    seeds.add("127.0.1.1:8000")
+    seeds.add("127.0.0.1:8000")
     assert judge.refusal("127.0.0.1", "b.example") is None
+
+
+@pytest.mark.parametrize("seed", ["a.example", "a.example:8080"])
+def test_a_seeded_name_that_was_public_and_turns_private_is_refused(seed: str) -> None:
+    judge = policy(seed)
+    assert judge.refusals("a.example", ["1.1.1.1"], 8080) == {}
+    assert judge.refusals("A.example.", ["10.0.0.1"], 80) == {"10.0.0.1": "private"}
+    assert judge.refusals("a.example", ["1.1.1.1", "10.0.0.1"]) == {"10.0.0.1": "private"}
+
+
+def test_a_seeded_name_is_believed_for_the_classes_that_it_first_resolved_to() -> None:
+    judge = policy("a.example", "b.example")
+    assert judge.refusals("a.example", ["10.0.0.1", "1.1.1.1"]) == {}
+    assert judge.refusals("a.example", ["192.168.0.7"]) == {}
+    assert judge.refusals("a.example", ["127.0.0.1"]) == {"127.0.0.1": "loopback"}
+    assert judge.refusals("b.example", ["127.0.0.1", "::1"]) == {}
+    assert judge.refusals("c.example", ["10.0.0.1"]) == {"10.0.0.1": "private"}
+
+
+def test_of_more_seeds_than_are_remembered_none_is_believed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(addresses, "REMEMBERED", 1)
+    judge = policy("a.example", "b.example", "c.example")
+    assert judge.refusals("a.example", ["10.0.0.1"]) == {}
+    assert judge.refusals("b.example", ["1.1.1.1"]) == {}
+    assert judge.refusals("c.example", ["10.0.0.1"]) == {"10.0.0.1": "private"}
+    assert judge.refusals("a.example", ["10.0.0.1"]) == {}
 
 
 @given(st.ip_addresses(v=4))
