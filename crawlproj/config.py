@@ -19,6 +19,7 @@ from crawlproj.discover.patterns import ALIKE, OFF, SAME
 from crawlproj.discover.shapes import MAX_DEPTH, MAX_PARAMS, MAX_REPEATS
 from crawlproj.errors import ConfigError
 from crawlproj.fetch.addresses import allowed_entries
+from crawlproj.frontier.proxies import proxy_entries
 from crawlproj.urls import SESSION_PARAMS, TRACKING_PARAMS
 
 if TYPE_CHECKING:
@@ -146,6 +147,9 @@ _WEIGHTS = Accepts(_table, 'give a table such as {"depth": 5, "media": 30}')
 _NETWORKS = Accepts(
     allowed_entries,
     "give networks such as 10.1.0.0/16, loopback or private, separated by commas",
+)
+_PROXIES = Accepts(
+    proxy_entries, "give proxies such as http://user:password@host:3128, separated by commas"
 )
 _WORDS = Accepts(_words, "give words, separated by commas")
 _PARAMS = Accepts(_params, "give names such as ref, utm_* or sid~, separated by commas")
@@ -309,6 +313,12 @@ class Config:
         (),
         _NETWORKS,
         "addresses beside the public ones: loopback, private, or networks such as 10.1.0.0/16",
+    )
+    proxies: tuple[str, ...] = _option(
+        "CRAWL_PROXIES",
+        (),
+        _PROXIES,
+        "proxies that a request may name in meta: http://user:password@host:port, comma-separated",
     )
     content_types: tuple[str, ...] = _option(
         "CRAWL_CONTENT_TYPES",

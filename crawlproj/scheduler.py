@@ -35,6 +35,7 @@ from crawlproj.frontier.frontier import ADDRESS, HOST, Frontier
 from crawlproj.frontier.levels import level
 from crawlproj.frontier.messages import Kind, Lease, Push, Settlement, State
 from crawlproj.frontier.pacing import Overrides
+from crawlproj.frontier.proxies import Proxies
 from crawlproj.frontier.records import RecordError, encode_changed, encode_request, glance
 from crawlproj.frontier.replication import Replication
 from crawlproj.output.reports import Reports
@@ -189,8 +190,9 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
         self.permission = self._permission() if config.robots else None
         if config.sitemaps and self.permission is None:
             logger.warning("CRAWL_SITEMAPS: no robots.txt is asked for, so none names a sitemap")
+        self._proxies = Proxies(config.proxies)
         self._admission = Admission(
-            spider, self.holds, self.permission, self._quarantine, self._sitemaps
+            spider, self.holds, self.permission, self._quarantine, self._sitemaps, self._proxies
         )
         self._groups = AddressGroups(self.worker.end) if limits.group == ADDRESS else None
         self.df = SeenFilter.from_spider(spider)
@@ -296,14 +298,15 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
         return True
 
     def _encode(self, request: Request, host: str, sent_on: Held | None = None) -> bytes:
-        most = self.config.max_record_bytes
+        most, proxies = self.config.max_record_bytes, self._proxies
         try:
-            return encode_request(request, host, self.spider, most)
+            return encode_request(request, host, self.spider, most, proxies)
         except RecordError as error:
             if sent_on is None:
                 raise
             logger.debug("Sent on without what a middleware has added: %s", error)
-            return encode_changed(request, host, self.spider, sent_on.lease.entry, most)
+            own = sent_on.lease.entry
+            return encode_changed(request, host, self.spider, own, max_bytes=most, proxies=proxies)
 
     def _encode_again(self, request: Request, host: str, held: Held) -> bytes:
         """The entry of a leased request that is to be tried again, with the attempts so far."""

@@ -26,6 +26,7 @@ class Command(ProjectCommand):
         findings = [
             *doctor.check_settings(self.settings),
             *doctor.check_downloads(self.settings),
+            *doctor.check_proxies(self.settings),
             *asyncio.run(doctor.check_redis(self.settings)),
             *doctor.check_files(self.settings),
             *doctor.check_dns(opts.dns),

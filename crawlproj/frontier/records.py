@@ -17,6 +17,14 @@ from scrapy import Request
 
 from crawlproj.errors import CrawlError
 from crawlproj.frontier.levels import priority_of
+from crawlproj.frontier.proxies import (
+    FROM_ENVIRONMENT,
+    LOGIN_HEADER,
+    NO_PROXIES,
+    PROXY,
+    SENT_LOGIN,
+    Proxies,
+)
 from crawlproj.urls import DROPPED_PARAMS, normalise
 
 if TYPE_CHECKING:
@@ -26,7 +34,7 @@ FORMAT = 1
 LEASE = "frontier_lease"
 """Key of `request.meta` under which a leased request knows its lease; never stored."""
 
-_APART = (LEASE, "depth", "referer")
+_APART = (LEASE, "depth", "referer", PROXY, SENT_LOGIN, FROM_ENVIRONMENT)
 """Keys of `request.meta` that are not stored with the rest of it."""
 
 _PLAIN = (type(None), bool, int, float, str, bytes)
@@ -57,7 +65,13 @@ def encode_rest(path: str, rest: dict[str, Any], depth: int = 0, referer: str = 
     return _entry([path, depth, referer, rest])
 
 
-def encode_request(request: Request, host: str, spider: Spider, max_bytes: int = 262_144) -> bytes:
+def encode_request(
+    request: Request,
+    host: str,
+    spider: Spider,
+    max_bytes: int = 262_144,
+    proxies: Proxies = NO_PROXIES,
+) -> bytes:
     """The entry of any request; raises RecordError if it holds what cannot be stored."""
     path = request.url.removeprefix(host)
     address = path if path.startswith("/") else request.url
@@ -65,7 +79,7 @@ def encode_request(request: Request, host: str, spider: Spider, max_bytes: int =
     if type(depth) is not int or type(referer) is not str:
         raise RecordError(f"{request}: depth in its meta must be a number, and referer text")
     try:
-        entry = _entry(_trimmed([address, depth, referer, _rest(request, spider)]))
+        entry = _entry(_trimmed([address, depth, referer, _rest(request, spider, proxies)]))
     except RecursionError:
         raise RecordError(f"{request}: its meta or cb_kwargs contain themselves") from None
     except (ValueError, TypeError, OverflowError) as error:
@@ -79,16 +93,23 @@ def encode_request(request: Request, host: str, spider: Spider, max_bytes: int =
 
 
 def encode_changed(
-    request: Request, host: str, spider: Spider, own: bytes, max_bytes: int
+    request: Request,
+    host: str,
+    spider: Spider,
+    own: bytes,
+    *,
+    max_bytes: int,
+    proxies: Proxies,
 ) -> bytes:
     """The entry of a request that a middleware has made of the one stored as `own`. What cannot be
     stored of its meta the middleware has put there, and puts there again: it stays as it was."""
     before = _fields(own, host)[3].get("meta", {})
     now = {name: value for name, value in request.meta.items() if _is_storable(value)}
-    return encode_request(request.replace(meta={**before, **now}), host, spider, max_bytes)
+    changed = request.replace(meta={**before, **now})
+    return encode_request(changed, host, spider, max_bytes, proxies)
 
 
-def _rest(request: Request, spider: Spider) -> dict[str, Any]:
+def _rest(request: Request, spider: Spider, proxies: Proxies) -> dict[str, Any]:
     """All that a request says beyond its address, depth and referer."""
     try:
         known: dict[str, Any] = request.to_dict(spider=spider)
@@ -97,10 +118,13 @@ def _rest(request: Request, spider: Spider) -> dict[str, Any]:
             f"{request}: its callback and errback must be methods of the spider, by which the "
             "worker that fetches it can find them again"
         ) from None
+    known["headers"].pop(LOGIN_HEADER, None)
     rest = {
         name: known[name] for name in _KEPT if known[name] and known[name] != _DEFAULTS.get(name)
     }
     meta = {name: value for name, value in request.meta.items() if name not in _APART}
+    if PROXY in request.meta:
+        meta |= _proxy(request, proxies)
     for name, value in (("meta", meta), ("cb_kwargs", request.cb_kwargs)):
         if value:
             rest[name] = _storable(value, f"{name} of {request}")
@@ -109,7 +133,21 @@ def _rest(request: Request, spider: Spider) -> dict[str, Any]:
     return rest
 
 
-def decode(host: str, level: float, entry: bytes, spider: Spider) -> Request:
+def _proxy(request: Request, proxies: Proxies) -> dict[str, str]:
+    """The proxy of a request as it is stored; nothing if a middleware has chosen it."""
+    if address := proxies.address(request.meta[PROXY]):
+        return {PROXY: address}
+    if LEASE in request.meta:  # it has been through the middlewares, and will be again
+        return {}
+    raise RecordError(
+        f"{request}: its proxy is none of CRAWL_PROXIES, and no other comes from a stored request: "
+        "name it there, or let a downloader middleware choose"
+    )
+
+
+def decode(
+    host: str, level: float, entry: bytes, spider: Spider, proxies: Proxies = NO_PROXIES
+) -> Request:
     """The request that an entry stands for; raises RecordError if it cannot be read."""
     try:
         if entry[1] != FORMAT:
@@ -120,19 +158,35 @@ def decode(host: str, level: float, entry: bytes, spider: Spider) -> Request:
             raise RecordError(f"a record of another host in the queue of {host}")
         if not url.startswith(("http://", "https://")):
             raise RecordError(f"a record of something else than the web: {url[:200]!r}")
+        is_plain = not rest
         meta = {**rest.pop("meta", {}), "depth": depth}
         if referer:
             meta["referer"] = referer
         for name in ("callback", "errback"):
             if name in rest:
                 rest[name] = _method(spider, rest[name])
-        return Request(url, meta=meta, priority=priority_of(level), **rest)
+        request = Request(url, meta=meta, priority=priority_of(level), **rest)
+        if not is_plain:
+            _choose_proxy(request, proxies)
+        return request
     except RecordError:
         raise
     except Exception as error:
         raise RecordError(
             f"a record that cannot be read: {type(error).__name__}: {error}"
         ) from None
+
+
+def _choose_proxy(request: Request, proxies: Proxies) -> None:
+    """Leave of what a stored request says about proxies only the choice of one of ours."""
+    request.headers.pop(LOGIN_HEADER, None)
+    request.meta.pop(SENT_LOGIN, None)
+    from_environment = request.meta.pop(FROM_ENVIRONMENT, False)
+    stored = request.meta.pop(PROXY, None)
+    if proxy := proxies.named(stored):
+        request.meta[PROXY] = proxy
+    elif stored is not None and not from_environment:
+        raise RecordError(f"a record with a proxy that is none of CRAWL_PROXIES: {request}")
 
 
 class Glance(NamedTuple):

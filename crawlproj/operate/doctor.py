@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
+from urllib.request import getproxies
 
 from redis.asyncio import RedisCluster
 from redis.exceptions import RedisError
@@ -66,6 +67,20 @@ def check_downloads(settings: BaseSettings) -> Iterator[Finding]:
         if path is not None and not _judges_addresses(path):
             text = f"{path} does not judge addresses: pages can lead it into your own network"
             yield Finding("warn", f"{scheme} downloads", text)
+
+
+def check_proxies(settings: BaseSettings) -> Iterator[Finding]:
+    """Names are judged by what they resolve to, and a proxy resolves them elsewhere."""
+    environment = getproxies() if settings.getbool("HTTPPROXY_ENABLED") else {}
+    names = [f"{scheme}_proxy" for scheme in ("http", "https") if scheme in environment]
+    if settings.get("CRAWL_PROXIES"):
+        names.append("CRAWL_PROXIES")
+    if names:
+        text = (
+            f"{', '.join(names)}: behind a proxy no name is judged by its address, so the proxy "
+            "itself must refuse what lies in your own network"
+        )
+        yield Finding("warn", "proxy", text)
 
 
 def _judges_addresses(handler: Any) -> bool:

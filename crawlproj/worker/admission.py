@@ -12,6 +12,7 @@ from scrapy import Request, Spider
 from crawlproj.discover.quarantine import Aside, Quarantine
 from crawlproj.discover.sitemap_reading import SITEMAP, SitemapReader
 from crawlproj.frontier.messages import Lease
+from crawlproj.frontier.proxies import Proxies
 from crawlproj.frontier.records import RecordError, decode
 from crawlproj.politeness.holds import Holds
 from crawlproj.politeness.permission import ROBOTS_TXT, Permission
@@ -30,6 +31,7 @@ class Admission:
     permission: Permission | None
     quarantine: Quarantine
     sitemaps: SitemapReader
+    proxies: Proxies
 
     def request_of(self, held: Held) -> Request | None:
         """The request to make, or None and a note why there is none."""
@@ -38,7 +40,7 @@ class Admission:
             held.returned, held.hold_ms = True, hold_ms
             return None
         try:
-            request = decode(lease.host, lease.level, lease.entry, self.spider)
+            request = decode(lease.host, lease.level, lease.entry, self.spider, self.proxies)
         except RecordError as error:
             logger.error("Set aside: %s", error)
             held.bad_record = True

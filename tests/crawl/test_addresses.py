@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ from crawlproj.fetch.addresses import AddressPolicy
 from crawlproj.fetch.connections import AddressRefused, SafeConnector
 from crawlproj.fetch.handler import open_session
 from tests.servers.fleet import Fleet, fleet
-from tests.servers.origin import Origin, Reply
+from tests.servers.origin import Origin, Reply, Request
 from tests.servers.redis import RedisServer
 
 ELSEWHERE = [
@@ -131,6 +132,30 @@ def test_a_proxy_may_be_anywhere_but_literal_addresses_behind_it_may_not(origin:
     assert page == "hello"
     assert secret.startswith("Refused address of 10.0.0.1")
     assert [one.path for one in origin.requests()] == ["http://example.com/page"]
+
+
+def test_a_seed_can_choose_among_the_proxies_of_the_settings_and_name_no_other(
+    ships: Fleet, redis_server: RedisServer
+) -> None:
+    def unsteady(request: Request) -> Reply:
+        return Reply(503 if request.attempt == 1 else 200)
+
+    with Origin({}, default=unsteady) as named, Origin({}, default=Reply()) as stranger:
+        for url, proxy in (("http://a.test/", named), ("http://b.test/", stranger)):
+            seed = json.dumps({"url": url, "meta": {"proxy": proxy.url("")}})
+            redis_server.cli("lpush", "site:start_urls", seed)
+        settings = {
+            "ROBOTSTXT_OBEY": False,
+            "CRAWL_PROXIES": f"http://user:secret@{named.host}",
+            "POLITENESS_BACKOFF": 0.1,
+        }
+        ships.start(settings, delay=0)
+        assert ships.wait() == ["finished"]
+        assert [one.path for one in named.requests()] == ["http://a.test/"] * 2
+        assert stranger.requests() == []
+    assert ships.urls() == ["http://a.test/"]
+    [rejected] = redis_server.cli("lrange", "site:start_urls:rejected", "0", "-1").splitlines()
+    assert "none of CRAWL_PROXIES" in rejected
 
 
 def test_links_into_other_networks_are_filtered_and_counted(ships: Fleet) -> None:

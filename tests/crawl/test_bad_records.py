@@ -78,6 +78,7 @@ RECORDS = {
     "a private method": packed("/x", 0, "", {"callback": "__init__"}),
     "a method that is no text": packed("/x", 0, "", {"errback": 5}),
     "a URL of another scheme": packed("file:///etc/passwd", 0),
+    "a proxy that nobody named": packed("/x", 0, "", {"meta": {"proxy": "http://127.0.0.1:9"}}),
     "a URL that is none": packed("nonsense", 0),
     "nested without end": bytes((0, FORMAT)) + b"\x91" * 100_000,
     "a promise of 4 GB": bytes((0, FORMAT)) + b"\xdd\xff\xff\xff\xff",

@@ -11,6 +11,7 @@ from hypothesis import example, given
 from scrapy import FormRequest, Request, Spider
 from scrapy.http import JsonRequest
 
+from crawlproj.frontier.proxies import Proxies
 from crawlproj.frontier.records import (
     FORMAT,
     LEASE,
@@ -132,6 +133,30 @@ def test_a_special_request_is_stored_by_what_it_sends_and_names_no_class(subclas
     assert back.headers["Content-Type"] == subclass.headers["Content-Type"]
 
 
+PROXIES = Proxies(["http://user:secret@P.example:3128"])
+
+
+@pytest.mark.parametrize("proxy", ["http://p.example:3128", "http://other:one@P.example:3128"])
+def test_a_proxy_of_the_settings_is_stored_without_its_login(proxy: str) -> None:
+    request = Request(f"{HOST}/", meta={"proxy": proxy}, headers={"Proxy-Authorization": "x"})
+    entry = encode_request(request, HOST, SPIDER, proxies=PROXIES)
+    assert not [word for word in (b"secret", b"one@", b"Authorization") if word in entry]
+    back = decode(HOST, 0, entry, SPIDER, PROXIES)
+    assert back.meta["proxy"] == "http://user:secret@P.example:3128"
+    with pytest.raises(RecordError, match="a proxy that is none of CRAWL_PROXIES"):
+        decode(HOST, 0, entry, SPIDER)
+
+
+def test_what_a_middleware_or_the_environment_chose_is_left_to_them() -> None:
+    noted = {"_auth_proxy": "http://o:1", "_scheme_proxy": True, "proxy": "http://o:1"}
+    request = Request(f"{HOST}/", meta={**noted, LEASE: (0, 7)})
+    entry = encode_request(request, HOST, SPIDER, proxies=PROXIES)
+    assert entry == encode_link("/", 0)
+    older = entry_of(["/", 0, "", {"meta": noted, "headers": {"Proxy-Authorization": "x"}}])
+    back = decode(HOST, 0, older, SPIDER, PROXIES)
+    assert (back.meta, back.headers) == ({"depth": 0}, {})
+
+
 # What is refused
 
 
@@ -163,6 +188,8 @@ _CIRCLE["self"] = _CIRCLE
         (Request(f"{HOST}/", meta=_CIRCLE), "its meta or cb_kwargs contain themselves"),
         (Request(f"{HOST}/", meta={"depth": "deep"}), "depth in its meta must be a number"),
         (Request(f"{HOST}/", meta={"referer": b"x"}), "and referer text"),
+        (Request(f"{HOST}/", meta={"proxy": "http://o:1"}), "its proxy is none of CRAWL_PROXIES"),
+        (Request(f"{HOST}/", meta={"proxy": None}), "its proxy is none of CRAWL_PROXIES"),
         (Request(f"{HOST}/", body=b"x" * 300), "takes 3.. bytes .* FRONTIER_MAX_RECORD_BYTES=256"),
     ],
 )
@@ -194,6 +221,8 @@ def test_what_cannot_be_stored_is_refused_with_its_reason(request_: Request, mes
         (entry_of(["/", 0, "", {"url": "http://evil/"}]), "cannot be read: TypeError"),
         (entry_of(["/", 0, "", {"priority": 10**9}]), "cannot be read: TypeError"),
         (entry_of(["/", 0, "", {"meta": "text"}]), "cannot be read: TypeError"),
+        (entry_of(["/", 0, "", {"meta": {"proxy": "http://o:1"}}]), "none of CRAWL_PROXIES"),
+        (entry_of(["/", 0, "", {"meta": {"proxy": 5}}]), "none of CRAWL_PROXIES"),
         (entry_of(["/", 0, "", {"callback": "__class__"}]), "names no method"),
         (entry_of(["/", 0, "", {"callback": ["parse"]}]), "names no method"),
         (entry_of(["/", 0, "", {"callback": "note"}]), "'pages' does not have: 'note'"),
