@@ -340,8 +340,8 @@ class Config:
         "POLITENESS_PER_HOST",
         None,
         _COUNT,
-        "connections to one host, all machines together; none: CONCURRENT_REQUESTS_PER_DOMAIN, or "
-        "1 where the delay is DOWNLOAD_DELAY",
+        "connections to one host, all machines together; none: 1 with a delay, without one "
+        "CONCURRENT_REQUESTS_PER_DOMAIN",
         "per_host",
     )
     group: str = _option(
@@ -511,6 +511,11 @@ def arguments() -> dict[str, str]:
     return {option.argument: option.setting for option in options() if option.argument}
 
 
+def names_connections(settings: Mapping[str, Any]) -> bool:
+    """Whether the user has said how many connections a host may have."""
+    return settings.get("POLITENESS_PER_HOST") not in (None, "")
+
+
 def refuse_unknown_arguments(given: Iterable[str]) -> None:
     """Stop at a misspelt `-a`, with the nearest real one."""
     known = arguments()
@@ -540,8 +545,9 @@ def _from_scrapy(settings: Mapping[str, Any], own: Mapping[str, Any]) -> dict[st
     }
     retries = _parsed("RETRY_TIMES", settings.get("RETRY_TIMES") or 0, _DEPTH)
     found["max_attempts"] = min(max(LEAST_ATTEMPTS, retries + 1), MOST_ATTEMPTS)
-    if found["delay_s"] and "delay_s" not in own:
-        # Scrapy's delay lies between any two requests, ours between those of one connection.
+    if own.get("delay_s", found["delay_s"]):
+        # A delay lies between any two requests, unless somebody has said how many connections
+        # each keep it: Scrapy's number is for crawls without one.
         found["per_host"] = 1
     return found
 

@@ -19,7 +19,7 @@ from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.misc import load_object
 from scrapy_redis import scheduler as scrapy_redis_scheduler
 
-from crawlproj.config import Config, asked_for, crawl_name
+from crawlproj.config import Config, asked_for, crawl_name, names_connections
 from crawlproj.discover.discovery import Discovery
 from crawlproj.discover.links import MAX_SHOWN
 from crawlproj.discover.patterns import Evidence
@@ -130,7 +130,8 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
             one_in = self.config.seen_audit_one_in
             config = self.config
             replication = Replication(client, config.wait_replicas, config.wait_timeout_s)
-            overrides = Overrides(config.overrides)
+            implied = not names_connections(self._crawler.settings)
+            overrides = Overrides(config.overrides, one_connection=implied)
             self.frontier = Frontier(
                 client, crawl, name, one_in, replication=replication, overrides=overrides
             )

@@ -173,9 +173,18 @@ class Overrides:
 
     `example.com` is that host on every port, `example.com:8080` on one, `*.example.com` every host
     below it (itself not), `*` every host. Of several that name a value the most specific gives it.
+
+    With `one_connection`, a host that has a delay here and no number has one connection, whatever
+    the crawl allows others.
     """
 
-    def __init__(self, table: Mapping[str, Mapping[str, Any]] | None = None) -> None:
+    def __init__(
+        self,
+        table: Mapping[str, Mapping[str, Any]] | None = None,
+        *,
+        one_connection: bool = False,
+    ) -> None:
+        self._one_connection = one_connection
         table = {} if table is None else table
         if not isinstance(table, Mapping):
             _refuse(f"{table!r} is not a table", 'give {"example.com": {"delay": 2}}')
@@ -191,7 +200,7 @@ class Overrides:
 
     def changed(self, table: Mapping[str, Mapping[str, Any]]) -> Overrides:
         """These, with what a crawl has changed; what cannot be used of that is left out."""
-        result = Overrides()
+        result = Overrides(one_connection=self._one_connection)
         result._table = {host: dict(values) for host, values in self._table.items()}
         for host, values in table.items():
             with suppress(ConfigError):
@@ -208,6 +217,8 @@ class Overrides:
         values: dict[str, Any] = {}
         for entry in reversed(entries):
             values.update(entry)
+        if self._one_connection and values.get("delay_s"):
+            values.setdefault("per_host", 1)
         return Override(**values)
 
 

@@ -254,14 +254,15 @@ def test_two_workers_fetch_each_request_once(shop: Shop, redis_server: RedisServ
     assert_settled(shop.status(), "stopped")
 
 
-def test_a_download_delay_lies_between_any_two_requests_of_all_workers(
-    shop: Shop, redis_server: RedisServer
+@pytest.mark.parametrize("setting", ["DOWNLOAD_DELAY", "POLITENESS_DELAY"])
+def test_a_delay_lies_between_any_two_requests_of_all_workers(
+    shop: Shop, redis_server: RedisServer, setting: str
 ) -> None:
     delay_s, pages = 0.4, 8
     add_spider(shop.ships.project, "shop", FAN)
     with Origin({}, default=Reply(body=b"0")) as origin:
         for _ in range(2):
-            shop.crawl({"DOWNLOAD_DELAY": delay_s})
+            shop.crawl({setting: delay_s})
         wait_for(lambda: len(shop.status()["workers"]) == 2, "two workers", 40)
         urls = [origin.url(f"/{number}") for number in range(pages)]
         redis_server.cli("rpush", "shop:start_urls", *urls)

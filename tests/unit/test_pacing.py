@@ -271,6 +271,16 @@ def test_without_overrides_the_settings_of_the_crawl_hold() -> None:
     assert Overrides({"*.gov": {}}).for_host("http://example.com") == Override()
 
 
+def test_a_host_with_a_delay_of_its_own_has_one_connection_unless_a_number_is_given() -> None:
+    table = {"a.com": {"delay": 2}, "b.com": {"delay": 2, "per_host": 3}, "c.com": {"delay": 0}}
+    implied = Overrides(table, one_connection=True).changed({"d.com": {"delay": 1}})
+    numbers = [implied.for_host(f"http://{name}.com").per_host for name in "abcde"]
+    assert numbers == [1, 3, None, 1, None]
+    assert Overrides(table).for_host("http://a.com").per_host is None
+    widely = Overrides({"*": {"per_host": 4}, "a.com": {"delay": 2}}, one_connection=True)
+    assert widely.for_host("http://a.com").per_host == 4
+
+
 @given(st.text(max_size=40))
 def test_no_host_raises(host: str) -> None:
     assert Overrides(TABLE).for_host(host).delay_s is not None
