@@ -340,6 +340,7 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
         return Hooks(
             wake=self._watch.wake,
             flush_rows=self._reports.flush_rows,
+            new_items=self._reports.new_items,
             verdict=self._verdict,
             on_state=self._obey,
             on_fatal=self._give_up,

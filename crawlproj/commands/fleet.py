@@ -29,6 +29,7 @@ from crawlproj.frontier.frontier import Frontier
 from crawlproj.operate import status
 from crawlproj.operate.command import ProjectCommand, check_start
 from crawlproj.operate.fleet import Place
+from crawlproj.output.gather import gatherings
 from crawlproj.server import connection
 
 LOOK_EVERY_S = 0.2
@@ -36,7 +37,7 @@ TELL_EVERY_S = 1.0
 
 
 class Command(ProjectCommand):
-    arguments = "<spider> [-n WORKERS] [-a NAME=VALUE]…"
+    arguments = "<spider> [-n WORKERS] [-a NAME=VALUE]… [-o FILE]"
     most_arguments = 1
     summary = "Run several workers of a crawl on this machine"
 
@@ -54,6 +55,13 @@ class Command(ProjectCommand):
             metavar="NAME=VALUE",
             help="argument of the spider, as for scrapy crawl",
         )
+        for short, name, what in (
+            ("-o", "output", "add the items of all workers to this file, as for scrapy crawl"),
+            ("-O", "overwrite-output", "the same, replacing what is there"),
+        ):
+            parser.add_argument(
+                short, f"--{name}", action="append", default=[], metavar="FILE", help=what
+            )
 
     def act(self, args: list[str], opts: argparse.Namespace) -> int:
         assert self.settings is not None
@@ -67,10 +75,13 @@ class Command(ProjectCommand):
         run = self.settings.get("CRAWL_RUN_ID") or secrets.token_hex(8)
         shared = ["-s", f"CRAWL_RUN_ID={run}"]
         name = self.settings.get("CRAWL_WORKER_ID")
-        fleet = Fleet(
-            [*_command(args[0], opts), *shared], folder, name, lambda: _progress(crawl, resolved)
-        )
-        return fleet.sail(opts.workers)
+        files, told = gatherings(self.settings, opts.output, opts.overwrite_output, run)
+        command = [*_command(args[0], opts), *shared, *told]
+        fleet = Fleet(command, folder, name, lambda: _progress(crawl, resolved))
+        exit_code = fleet.sail(opts.workers)
+        for file in files:
+            print(file.gather(self.settings))
+        return exit_code
 
 
 class Fleet:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 from zlib import crc32
@@ -271,14 +271,18 @@ class Frontier:
         """All leases that Redis says are this worker's."""
         return [lease for shard in self.shards for lease in await shard.held(self.worker)]
 
-    async def settle(self, batch: Iterable[tuple[int, Settlement]]) -> int:
-        """End leases, each given with its shard; returns how many were no longer held."""
+    async def settle(
+        self, batch: Iterable[tuple[int, Settlement]], new_items: Mapping[str, int] | None = None
+    ) -> int:
+        """End leases, each given with its shard, and count the items that spiders have yielded,
+        by their class; returns how many leases were no longer held."""
         by_shard: dict[int, list[Settlement]] = {}
         for number, settlement in batch:
             by_shard.setdefault(number, []).append(settlement)
         late = 0
         for number, items in by_shard.items():
-            late += len(await self.shards[number].settle(self.worker, items))
+            late += len(await self.shards[number].settle(self.worker, items, new_items or {}))
+            new_items = None
         return late
 
     async def renew(self, timeout_ms: int, about: dict[str, Any]) -> Renewed:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
@@ -199,10 +199,14 @@ class Shard:
                 leases.append(Lease(self.number, *about, group=(group or b"").decode()))
         return leases
 
-    async def settle(self, worker: str, batch: Sequence[Settlement]) -> list[int]:
-        """End leases; returns the tokens that were no longer this worker's."""
+    async def settle(
+        self, worker: str, batch: Sequence[Settlement], new_items: Mapping[str, int] | None = None
+    ) -> list[int]:
+        """End leases, and count items of spiders; returns the tokens that were no longer this
+        worker's."""
         items = pack([value for settlement in batch for value in _in_order(settlement)])
-        _, late, holds = await self._call("settle", [worker, items])
+        counted = pack([value for pair in (new_items or {}).items() for value in pair])
+        _, late, holds = await self._call("settle", [worker, items, counted])
         self._hear_of(holds)
         return list(unpack(late))
 

@@ -19,7 +19,7 @@ from crawlproj.worker.identity import plain, read_about
 SHOWN_HOSTS = 5
 MOST_HOSTS = 20_000
 LEDGER = ("discovered", *UNSETTLED, "done", "dead")
-_FILTERED, _DEAD, _STATUS = "filtered:", "dead:", "status:"
+_FILTERED, _DEAD, _STATUS, _ITEMS = "filtered:", "dead:", "status:", "items:"
 
 
 async def read(frontier: Frontier) -> dict[str, Any]:
@@ -52,6 +52,7 @@ async def read(frontier: Frontier) -> dict[str, Any]:
         "bytes": counts.get("bytes", 0),
         "statuses": _named(counts, _STATUS),
         "reasons": _named(counts, _DEAD),
+        "items": _named(counts, _ITEMS),
         "started_at": _time(meta.get("started_ms")),
         "finished_at": _time(meta.get("finished_ms")) if state in ("finished", "stopped") else None,
         "plan": json.loads(meta["plan"]),
@@ -126,6 +127,7 @@ def sum_up(status: dict[str, Any]) -> dict[str, Any]:
         statuses=status["statuses"],
         workers=status["crew"],
         reasons=status["reasons"],
+        items=status["items"],
     )
 
 
@@ -139,6 +141,7 @@ def _nothing(crawl: str) -> dict[str, Any]:
         "duplicates": 0,
         "balance": 0,
         "hosts": 0,
+        "items": {},
         "workers": [],
         "memory": _memory(Memory(), []),
         "crew": [],

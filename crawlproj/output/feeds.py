@@ -26,6 +26,7 @@ import logging
 import re
 import threading
 import time
+from collections import Counter
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
@@ -36,6 +37,7 @@ from twisted.internet.threads import deferToThread
 from crawlproj.config import Config, crawl_name
 from crawlproj.errors import ConfigError
 from crawlproj.items import (
+    COLUMNS,
     FAILURE_COLUMNS,
     PAGE_COLUMNS,
     STATS_COLUMNS,
@@ -56,7 +58,16 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 BATCH_ID = re.compile(r"%\(batch_id\)")
+MOST_CLASSES, OTHERS = 50, "others"
+"""Classes of items that are counted each for itself, and what the rest is counted as."""
 NOT_IN_A_FILE_NAME = re.compile(r"[^\w.-]+")
+
+
+class OwnItems(feedexport.ItemFilter):
+    """Of the feed of items: what spiders yield of classes that are not ours."""
+
+    def accepts(self, item: Any) -> bool:
+        return type(item) not in COLUMNS
 
 
 def uri_params(params: dict[str, Any], spider: Spider) -> dict[str, Any]:
@@ -89,6 +100,15 @@ def default_feeds() -> dict[str, dict[str, Any]]:
             "uri_params": uri_params,
         }
         for kind, suffix, item_class, columns in parts
+    } | {
+        "%(output)s/%(crawl)s/items-%(worker)s-%(batch_id)04d.jsonl": {
+            "format": "jsonl",
+            "item_filter": OwnItems,
+            "encoding": "utf-8",
+            "overwrite": False,
+            "store_empty": False,
+            "uri_params": uri_params,
+        }
     }
 
 
@@ -125,6 +145,7 @@ class FlushingFeedExporter(feedexport.FeedExporter):
         self._files: list[RowFile] = []
         self._exporting = threading.Lock()
         self._early: list[Any] = []
+        self._own_items: Counter[str] = Counter()
         super().__init__(crawler)
         name_worker(crawler.settings)
         config = Config.from_settings(crawler.settings)
@@ -147,6 +168,8 @@ class FlushingFeedExporter(feedexport.FeedExporter):
 
     def item_scraped(self, item: Any, spider: Spider) -> None:
         """Export to each feed by itself: one that cannot take an item keeps it from no other."""
+        if type(item) not in COLUMNS:
+            self._count(type(item).__name__)
         with self._exporting:
             slots: list[feedexport.FeedSlot] = []
             for slot in self.slots:
@@ -160,6 +183,17 @@ class FlushingFeedExporter(feedexport.FeedExporter):
                     self.crawler.stats.inc_value("crawl/feeds/rows_refused")
                 slots += self.slots
             self.slots = slots
+
+    def _count(self, name: str) -> None:
+        is_known = name in self._own_items or len(self._own_items) < MOST_CLASSES
+        self._own_items[name if is_known else OTHERS] += 1
+
+    def new_items(self) -> dict[str, int]:
+        """How many items of each class, other than ours, have come since this was last asked."""
+        found = {name: count for name, count in self._own_items.items() if count}
+        if found:
+            self._own_items = Counter(dict.fromkeys(self._own_items, 0))
+        return found
 
     def open_spider(self, spider: Spider) -> None:
         super().open_spider(spider)

@@ -7,6 +7,8 @@ died is fetched again, so that its row is in two parts. The merged files have ne
 - Rows in the order of their times, then of their URLs, whichever part they came from.
 - A row that is not whole is left out and counted as *torn*, wherever in a part it is; one with
   the wrong number of columns or without a time is counted as *malformed*.
+- Of items of a project's own classes, which have neither time nor key, those that are alike to the
+  letter are one; they stay in the order of their parts.
 - A failure is left out when the URL was fetched well (status below 400) at that time or later, or
   its dead letter was thrown away (`scrapy dead --forget`).
 
@@ -32,6 +34,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from hashlib import blake2b
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -100,8 +103,9 @@ STATS = Kind("stats", ".csv", STATS_COLUMNS, "at", ("worker", "at"))
 FORGOTTEN = Kind("forgotten", ".csv", ("url", "forgotten_at"), "forgotten_at", ("url",))
 """Dead letters that were thrown away: read to leave failures out, and not merged themselves."""
 
+ITEMS = Kind("items", ".jsonl", (), "", ())
 # Pages before failures, which are compared with them.
-KINDS = (PAGES_CSV, PAGES_JSONL, FAILURES, STATS)
+KINDS = (PAGES_CSV, PAGES_JSONL, FAILURES, STATS, ITEMS)
 
 
 @dataclass
@@ -161,7 +165,8 @@ def merge(folder: Path, out: Path) -> MergeReport:
     with _workshop(out) as workshop:
         buckets = Buckets(workshop, largest)
         buckets.deal(FORGOTTEN, _rows(FORGOTTEN, _parts(folder, FORGOTTEN), KindReport("")))
-        reports = [_merge_kind(kind, parts[kind], buckets, out) for kind in KINDS]
+        kinds = [kind for kind in KINDS if kind is not ITEMS or parts[kind]]
+        reports = [_merge_kind(kind, parts[kind], buckets, out) for kind in kinds]
     return MergeReport(str(out), reports)
 
 
@@ -170,7 +175,7 @@ def _parts(folder: Path, kind: Kind) -> list[Path]:
 
 
 def _rows(kind: Kind, parts: list[Path], report: KindReport) -> Iterator[Row]:
-    read = _csv_rows if kind.suffix == ".csv" else _json_rows
+    read = _csv_rows if kind.suffix == ".csv" else _item_rows if kind is ITEMS else _json_rows
     return chain.from_iterable(read(kind, part, report) for part in parts)
 
 
@@ -394,6 +399,18 @@ def _json_rows(kind: Kind, part: Path, report: KindReport) -> Iterator[Row]:
                 row = _json_row(kind, line[start:]) if start > 0 else None
             if row:
                 yield row
+
+
+def _item_rows(kind: Kind, part: Path, report: KindReport) -> Iterator[Row]:
+    with part.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                json.loads(line if line.endswith(b"\n") else b"")
+            except (ValueError, RecursionError):
+                report.leave_out(part, number, torn=True)
+            else:
+                place = f"{part.name} {number:012}"
+                yield Row(place, blake2b(line, digest_size=16).hexdigest(), line.decode(), "")
 
 
 def _json_row(kind: Kind, line: bytes) -> Row | None:

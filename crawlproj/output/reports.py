@@ -99,6 +99,13 @@ class Reports:
             item = FailureItem(failed_at=utc_timestamp(), worker=self._worker, **columns)
             await self._feeds.send(item)
 
+    def new_items(self) -> dict[str, int]:
+        """How many items of the spider's own classes have come since this was last asked."""
+        for extension in self._crawler.extensions.middlewares:
+            if isinstance(extension, FlushingFeedExporter):
+                return extension.new_items()
+        return {}
+
     def flush_rows(self) -> None:
         """Have every row exported so far on disk, or raise OSError; in any thread. Rows of
         Scrapy's own exporter are handed to the operating system, which is all that it can."""

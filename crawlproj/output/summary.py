@@ -32,12 +32,14 @@ def build(
     hosts: Mapping[str, int] | None = None,
     workers: Sequence[str] | None = None,
     reasons: Mapping[str, int] | None = None,
+    items: Mapping[str, int] | None = None,
 ) -> dict[str, Any]:
     """Sum a crawl up.
 
     `ledger` is what `scrapy status --json` prints: crawl, epoch, state, the totals, `filtered`
     (reason → count) and, unless they are given here, hosts and workers. `statuses`, `hosts` and
-    `reasons` map a name to a count, the reasons being those of the dead. Times are ISO 8601.
+    `reasons` map a name to a count, the reasons being those of the dead; `items` are those of a
+    spider's own classes. Times are ISO 8601.
     """
     duration_s = _duration_s(started_at, finished_at)
     done = int(ledger.get("done", 0))
@@ -56,6 +58,7 @@ def build(
         "hosts": _by_count(hosts) if hosts is not None else ledger.get("hosts", 0),
         "workers": list(workers if workers is not None else ledger.get("workers") or ()),
         "reasons": _by_count(reasons or {}),
+        "items": _by_count(items or {}),
     }
 
 
@@ -74,7 +77,7 @@ def _by_count(counts: Mapping[str, int]) -> dict[str, int]:
 def to_text(summary: Mapping[str, Any]) -> str:
     """The summary as a person reads it in a terminal."""
     lines = [f"Crawl {summary['crawl']} is {summary['state']}", "", *_figures(summary)]
-    for title in ("filtered", "reasons", "statuses", "hosts"):
+    for title in ("items", "filtered", "reasons", "statuses", "hosts"):
         if isinstance(summary[title], Mapping) and summary[title]:
             heading = {"reasons": "dead, by reason"}.get(title, title)
             lines += ["", heading.capitalize(), *_table(summary[title])]

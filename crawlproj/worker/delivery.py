@@ -254,7 +254,8 @@ class Delivery:
             failpoints.reached("written")
             failpoints.reached("settle")
             settled = _verdicts(ready)
-            await self._insist(partial(self._frontier.settle, settled))
+            new_items = self._hooks.new_items()
+            await self._insist(partial(self._frontier.settle, settled, new_items))
             self._moved_at = time.monotonic()
         if self.pressure.is_tight:
             await self._keep(self.outbox.ended)

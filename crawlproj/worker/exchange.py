@@ -59,6 +59,7 @@ class Hooks:
 
     wake: Callable[[], None]
     flush_rows: Callable[[], None]
+    new_items: Callable[[], dict[str, int]]
     verdict: Callable[[Any], Awaitable[tuple[int, Settlement]]]
     on_state: Callable[[State], Awaitable[None]]
     on_fatal: Callable[[Exception], None]

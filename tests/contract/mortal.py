@@ -61,6 +61,7 @@ def hooks() -> Hooks:
     return Hooks(
         wake=lambda: None,
         flush_rows=lambda: None,
+        new_items=dict,
         verdict=verdict,
         on_state=nothing,
         on_fatal=lambda _: None,

@@ -181,6 +181,7 @@ class Sailor:
         hooks = Hooks(
             wake=lambda: None,
             flush_rows=lambda: None,
+            new_items=dict,
             verdict=self._verdict,
             on_state=self._nothing,
             on_fatal=self.failed.append,

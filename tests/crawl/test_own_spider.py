@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,9 +19,11 @@ from crawlproj.frontier import keys
 from crawlproj.operate.audit import RESOLUTION_S
 from tests.servers.fleet import PROJECT, Fleet, Worker, fleet
 from tests.servers.origin import Origin, Reply, Route
-from tests.servers.redis import RedisServer
+from tests.servers.redis import PATIENCE, RedisServer
 
 SPIDER = """
+from dataclasses import dataclass
+
 from scrapy import Request, Spider
 
 
@@ -40,6 +45,12 @@ class OwnScheduler(Scheduler):
     pass
 
 
+@dataclass
+class Product:
+    url: str
+    name: str
+
+
 class PlainSpider(Spider):
     name = "plain"
 
@@ -57,6 +68,8 @@ class PlainSpider(Spider):
     def parse_leaf(self, response):
         if hasattr(self, "price"):
             yield {"price": int(self.price), "url": response.url}
+        if hasattr(self, "product"):
+            yield Product(response.url, self.product)
 """
 
 
@@ -75,9 +88,14 @@ def crawl(ships: Fleet, settings: dict[str, str], **args: str) -> Worker:
 
 
 def start(ships: Fleet, settings: dict[str, str], **args: str) -> Worker:
-    env = {"PYTHONPATH": os.pathsep.join(map(str, (PROJECT, ships.folder)))}
-    given = {"SPIDER_MODULES": "plain_spiders", "CRAWL_ALLOW_ADDRESSES": "loopback", **settings}
-    return ships.start(given, spider="plain", env=env, **args)
+    return ships.start({**HERE, **settings}, spider="plain", env=own_env(ships), **args)
+
+
+def own_env(ships: Fleet) -> dict[str, str]:
+    return {"PYTHONPATH": os.pathsep.join(map(str, (PROJECT, ships.folder)))}
+
+
+HERE = {"SPIDER_MODULES": "plain_spiders", "CRAWL_ALLOW_ADDRESSES": "loopback"}
 
 
 OWN = {"SCHEDULER": "plain_spiders.OwnScheduler"}
@@ -189,3 +207,46 @@ def test_pipelines_of_a_project_see_what_its_spiders_yield_and_reports_only_if_t
     assert ships.rows("stats", "plain")
     seen = {line.rpartition(" ")[2] for line in worker.log.splitlines() if "onlooker" in line}
     assert seen == {"dict", "FailureItem", "StatsItem"}
+
+
+def command(ships: Fleet, *words: str) -> str:
+    """What a command prints that ends well."""
+    settings = {**HERE, "ROBOTSTXT_OBEY": "False", "CRAWL_OUTPUT": str(ships.output)}
+    given = [word for pair in settings.items() for word in ("-s", "=".join(pair))]
+    done = subprocess.run(
+        [sys.executable, "-m", "scrapy", *words, *given],
+        cwd=ships.folder,
+        env={**ships.env, **own_env(ships), "SCRAPY_SETTINGS_MODULE": "settings.base"},
+        capture_output=True,
+        text=True,
+        timeout=60 * PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_items_of_a_plain_spider_are_written_gathered_counted_and_merged(ships: Fleet) -> None:
+    paths = [f"/{number}" for number in range(12)]
+    pages: dict[str, Route] = {path: Reply(delay_s=0.1) for path in paths}
+    files = ["-O", "all.json", "-O", "all.csv"]
+    arguments = {"follow": " ".join(paths), "price": "6", "product": "=1+1"}
+    with Origin({"/": Reply(), **pages}) as origin:
+        given = [word for pair in arguments.items() for word in ("-a", "=".join(pair))]
+        first = f"first={origin.url('/')}"
+        said = command(ships, "fleet", "plain", "-n", "2", "-a", first, *given, *files)
+        urls = sorted(map(origin.url, paths))
+    assert "24 items in" in said and "Product" in said
+    ours = json.loads((ships.folder / "all.json").read_text())
+    assert sorted(item["url"] for item in ours) == sorted([*urls, *urls])
+    assert {item.get("name") for item in ours} == {"=1+1", None}
+    with (ships.folder / "all.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["price"] for row in rows} == {"6", ""}
+    assert {row["name"] for row in rows} == {"'=1+1", ""}
+    assert list(ships.folder.glob(".all*")) == []
+    summary = json.loads((ships.output / "plain" / "summary.json").read_text())
+    assert summary["items"] == {"Product": 12, "dict": 12}
+    assert "items.jsonl" in command(ships, "merge", "plain")
+    lines = (ships.output / "plain" / "items.jsonl").read_text().splitlines()
+    assert sorted(map(str, map(json.loads, lines))) == sorted(map(str, ours))

@@ -38,6 +38,20 @@ def test_done_counts_the_page_its_status_and_its_bytes(crawl: HandCrawl) -> None
     )
 
 
+def test_items_of_spiders_are_counted_by_class_and_once_though_the_call_is_repeated(
+    crawl: HandCrawl,
+) -> None:
+    worker, token = _leased(crawl)
+    batch, new_items = [Settlement(token, "done")], {"Product": 2, "dict": 1}
+    for _ in range(2):
+        worker.run(worker.shard.settle(worker.name, batch, new_items))
+    counts = crawl.state().counts
+    assert {name: counts[name] for name in counts if name.startswith("items:")} == {
+        "items:Product": 2,
+        "items:dict": 1,
+    }
+
+
 def test_filtered_is_counted_with_its_reason_and_is_no_page(crawl: HandCrawl) -> None:
     worker, token = _leased(crawl)
     worker.settle(Settlement(token, "filtered", reason="robots", pause_ms=3 * MINUTE_MS))

@@ -275,3 +275,21 @@ def test_any_title_survives_the_merge(
     assert [row["title"] for row in rows_of(folder / "pages.csv")] == titles
     lines = (folder / "pages.jsonl").read_bytes().split(b"\n")[:-1]
     assert [json.loads(line)["title"] for line in lines] == titles
+
+
+def test_items_of_own_classes_are_merged_in_order_once_and_whole(tmp_path: Path) -> None:
+    one, two, three = {"name": "=1"}, {"name": "two\u2028"}, {"other": [3]}
+    reports = merged(
+        tmp_path,
+        items_a_jsonl=as_jsonl(two, one),
+        items_b_jsonl=as_jsonl(one, three) + b'{"name": "torn',
+    )
+    lines = (tmp_path / "items.jsonl").read_bytes().split(b"\n")
+    assert [json.loads(line) for line in lines[:-1]] == [two, one, three]
+    report = reports["items.jsonl"]
+    assert (report.parts, report.rows, report.duplicates, report.torn) == (2, 3, 1, 1)
+
+
+def test_no_file_of_items_is_made_where_there_are_none(tmp_path: Path) -> None:
+    assert "items.jsonl" not in merged(tmp_path, pages_a_csv=as_csv(page("http://a.test/")))
+    assert not (tmp_path / "items.jsonl").exists()

@@ -17,6 +17,8 @@
 --         return    was not fetched: back to the front of its queue
 --         keep      its request has ended and its host may be asked again, but its links have
 --                   no room here yet: it stays leased, until another verdict comes
+--       4 msgpack list of class, count of items that spiders have yielded; counted if anything is
+--         settled, for a call whose reply was lost is repeated
 -- Reply {settled, msgpack list of tokens that were no longer held, holds so far}
 --include _crawl.lua
 --include _damage.lua
@@ -98,6 +100,8 @@ count('done', done)
 count('bytes', bytes)
 count('leased', -settled)
 count('late', #late)
+local yielded = settled > 0 and cmsgpack.unpack(ARGV[4]) or {}
+for i = 1, #yielded, 2 do count('items:' .. yielded[i], yielded[i + 1]) end
 if damaged then mend_leases() end
 save_hosts()
 save_counts()
