@@ -149,8 +149,8 @@ class Frontier:
                 fields=self.limits.fields(shard.number, text),
                 lasts_ms=limits.lasts_ms,
             )
-        if opened.state != "finished":
-            await _reopen(self.shards[1:])
+        if opened.state != "finished" and len(self.shards) > 1:
+            await self.reopen()
         return opened
 
     async def attach(self) -> dict[str, str]:
@@ -364,16 +364,17 @@ class Frontier:
         The first shard is the last to end, for its state is the crawl's: what a seed that came
         in between, or a crash, leaves half ended is opened again.
         """
-        at_rest = len(self.shards) == 1 or await self._is_at_rest()
+        first, is_alone = self.shards[0], len(self.shards) == 1
+        reopened = "" if is_alone else await first.times_reopened()
+        at_rest = is_alone or await self._is_at_rest()
         for shard in self.shards if at_rest else ():
             await self.keeps(shard)  # nobody would be left to repeat what a failover takes back
-        ended: list[Shard] = []
         for shard in reversed(self.shards):
-            state = await shard.finish(at_rest)
+            state = await shard.finish(at_rest, reopened if shard is first else "")
             if state not in ("finished", "stopped"):
-                await _reopen(ended)
+                if shard is not self.shards[-1]:
+                    await self.reopen()
                 return state
-            ended.append(shard)
         return state
 
     async def _is_at_rest(self) -> bool:
@@ -398,8 +399,17 @@ class Frontier:
         return False
 
     async def reopen(self) -> None:
-        """Go on with a crawl that has finished."""
-        await _reopen(self.shards)
+        """Go on with a crawl that has finished, or is half ended."""
+        for shard in self.shards:
+            await shard.reopen()
+
+    async def let_more_come(self) -> None:
+        """Make a crawl that has finished a stopped one, which the next start resumes; one that is
+        only half ended goes on at once."""
+        if await self.state() == "finished":
+            await self.control("stopped", ["finished"])
+        else:
+            await self.reopen()
 
     async def control(self, wanted: State, allowed_from: Sequence[State]) -> State:
         """Set the state on every shard; returns the first shard's afterwards."""
@@ -449,11 +459,6 @@ def _plan(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         raise CrawlDamaged("the plan") from None
-
-
-async def _reopen(shards: Iterable[Shard]) -> None:
-    for shard in shards:
-        await shard.control("running", ["finished"])
 
 
 def _gravest(states: set[State]) -> State:

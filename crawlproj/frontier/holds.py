@@ -26,18 +26,17 @@ async def new_holds(shard: Shard, leases: Iterable[Lease]) -> dict[str, int]:
     heeding = shard.holds  # what is told while the records are read may not be in them
     some = list(leases)
     hosts, groups = {lease.host for lease in some}, {lease.group for lease in some} - {""}
-    seconds, micros = await shard.client.time()
+    now_ms = await shard.now_ms()
     due = await _due_ms(shard, keys.hosts(shard.crawl, shard.number), hosts, read_host)
     due |= await _due_ms(shard, keys.groups(shard.crawl, shard.number), groups, read_group)
     shard.heeded = heeding
-    now_ms = seconds * 1000 + micros / 1000
     return {name: round(at_ms - now_ms) for name, at_ms in due.items() if at_ms > now_ms}
 
 
 async def _due_ms(
     shard: Shard, key: str, names: set[str], read: Callable[[bytes], HostRecord | GroupRecord]
 ) -> dict[str, float]:
-    """When the holds among them end, on the server's clock."""
+    """When the holds among them end, on the crawl's clock."""
     found: dict[str, float] = {}
     if not names:
         return found

@@ -32,7 +32,8 @@ def _assemble(text: str) -> str:
     lines = []
     for line in text.splitlines():
         if line.startswith(_INCLUDE):
-            lines.append((_FOLDER / line.removeprefix(_INCLUDE).strip()).read_text())
+            included = _FOLDER / line.removeprefix(_INCLUDE).strip()
+            lines.append(_assemble(included.read_text()))
         else:
             lines.append(line)
     return "\n".join(lines)

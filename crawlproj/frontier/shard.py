@@ -19,6 +19,7 @@ from redis.exceptions import ResponseError
 
 from crawlproj.frontier import keys
 from crawlproj.frontier.bloom import Geometry, Offsets, Replica
+from crawlproj.frontier.clock import clock_s
 from crawlproj.frontier.messages import (
     Batch,
     Kind,
@@ -55,6 +56,9 @@ _REFUSALS: dict[str, type[Exception]] = {
 
 _STUMBLED = "@user_script"
 """In what Redis says when a script has met something that no script of ours has written."""
+
+CLEARED_AT_ONCE = 500
+"""Hosts of an earlier crawl that one call clears away."""
 
 MOST_LAYERS = 64
 """Layers of a seen filter that were written by us: each is twice as large as the one before."""
@@ -96,6 +100,7 @@ class Shard:
         self._news = News()
         self.holds = self.heeded = 0
         self.told_at_s = float("-inf")
+        self._asked_at_s: float | None = None
 
     async def open(
         self, new_epoch: str, *, follow: str, run: str, fields: dict[str, Any], lasts_ms: int
@@ -103,9 +108,18 @@ class Shard:
         """Begin, join or resume the crawl; `follow` names the epoch that another shard is in."""
         args = [new_epoch, follow, run, pack(fields), lasts_ms]
         mode, epoch, state, plan = await self._run("open", args)
+        while mode == b"leftovers":
+            await self._clear(epoch, int(plan))
+            mode, epoch, state, plan = await self._run("open", args)
         self.epoch = epoch.decode()
         with _as_written("plan"):
             return Opened(mode.decode(), self.epoch, state.decode(), json.loads(plan or b"{}"))
+
+    async def _clear(self, epoch: bytes, what: int) -> None:
+        """Make room for another crawl, in pieces that block nobody for long."""
+        cursor: Any = 0
+        while what:
+            what, cursor = await self._run("clear", [epoch, what, cursor, CLEARED_AT_ONCE])
 
     async def push(self, worker: str, batch: Sequence[Push], seen_locally: int = 0) -> list[bool]:
         """Queue what is new; tells which were. Repeated with the same batch after its reply was
@@ -221,8 +235,7 @@ class Shard:
 
     async def vouch(self, worker: str, client: Any) -> bool:
         """True if the worker's last push is still here; asked, and noted, by way of `client`."""
-        args = [self.epoch, worker, self.pushes or 0]
-        is_here = bool(await self._run("vouch", args, client))
+        is_here = bool(await self._call("vouch", [worker, self.pushes or 0], client))
         if not is_here:
             self._news.forget()
         return is_here
@@ -259,10 +272,22 @@ class Shard:
         """Say goodbye; False if something is still held and will be reclaimed."""
         return bool(await self._call("leave", [worker]))
 
-    async def finish(self, others_at_rest: bool = True) -> State:
-        """End the crawl here if nothing is left to do; returns the state afterwards."""
-        state: State = (await self._call("finish", [int(others_at_rest)])).decode()
+    async def finish(self, others_at_rest: bool = True, reopened: str = "") -> State:
+        """End the crawl here if nothing is left to do and it has not been opened again since the
+        other shards were looked at; returns the state afterwards."""
+        args = [int(others_at_rest), reopened]
+        state: State = (await self._call("finish", args)).decode()
         return state
+
+    async def reopen(self) -> State:
+        """Go on here if the crawl has ended; returns the state afterwards."""
+        state: State = (await self._call("reopen", [int(self.number == 0)])).decode()
+        return state
+
+    async def times_reopened(self) -> str:
+        """What `finish` is to be told."""
+        found = await self.client.hget(keys.meta(self.crawl, self.number), "reopened")
+        return (found or b"0").decode()
 
     async def control(self, wanted: State, allowed_from: Sequence[State]) -> State:
         """Set the state that all workers obey; returns the state afterwards."""
@@ -359,8 +384,24 @@ class Shard:
     def _offsets(self, item: Push) -> Offsets:
         return [] if item.kind == Kind.UNFILTERED else self.replica.offsets(item.key)
 
-    async def _call(self, name: str, args: list[Any]) -> Any:
-        return await self._run(name, [self.epoch, *args])
+    async def now_ms(self) -> int:
+        """The time on the crawl's clock (lua/_clock.lua)."""
+        seconds, micros = await self.client.time()
+        skew_ms = await self.client.hget(keys.meta(self.crawl, self.number), "skew_ms")
+        with _as_written("skew_ms"):
+            return int(seconds) * 1000 + int(micros) // 1000 + int(skew_ms or 0)
+
+    async def _call(self, name: str, args: list[Any], client: Any = None) -> Any:
+        asked_at_s = clock_s()
+        reply = await self._run(name, [self._stamp(asked_at_s), *args], client)
+        self._asked_at_s = max(asked_at_s, self._asked_at_s or 0.0)
+        return reply
+
+    def _stamp(self, now_s: float) -> str:
+        """The epoch, and what tells a script whether the server's clock has stepped."""
+        if self._asked_at_s is None:
+            return self.epoch
+        return f"{self.epoch} {max(0, round((now_s - self._asked_at_s) * 1000))}"
 
     async def _run(self, name: str, args: list[Any], client: Any = None) -> Any:
         self.calls += 1

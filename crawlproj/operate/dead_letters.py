@@ -108,4 +108,4 @@ async def _revive(frontier: Frontier, shard: Shard, tokens: Sequence[int]) -> in
             return await shard.revive(tokens)
         except CrawlFinished:
             # It may have finished just now, so this cannot be asked beforehand.
-            await frontier.control("stopped", ["finished"])
+            await frontier.let_more_come()

@@ -67,4 +67,4 @@ async def _release(frontier: Frontier, pattern: Pattern, pusher: str) -> int:
             return await pattern_store.release(frontier.shards[pattern.shard], pattern, pusher)
         except CrawlFinished:
             # It may have finished just now, so this cannot be asked beforehand.
-            await frontier.control("stopped", ["finished"])
+            await frontier.let_more_come()

@@ -167,13 +167,13 @@ async def _host_count(frontier: Frontier) -> int:
 async def _workers(frontier: Frontier) -> list[dict[str, Any]]:
     crawl, client = frontier.crawl, frontier.client
     silent_at_ms = dict(await client.zrange(keys.workers(crawl, 0), 0, -1, withscores=True))
-    seconds, _ = await client.time()
+    now_ms = await frontier.shards[0].now_ms()
     workers = []
     for name, about in sorted((await client.hgetall(keys.about(crawl, 0))).items()):
         held = 0
         for shard in frontier.shards:
             held += await client.hlen(keys.leased_prefix(crawl, shard.number).encode() + name)
-        alive = silent_at_ms.get(name, 0) > seconds * 1000
+        alive = silent_at_ms.get(name, 0) > now_ms
         shown = plain(name.decode(errors="replace"))
         workers.append({**read_about(about), "name": shown, "leased": held, "alive": alive})
     return workers

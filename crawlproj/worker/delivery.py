@@ -125,7 +125,7 @@ class Delivery:
     async def push_now(self, pushes: list[Push]) -> None:
         """Push seeds; raises what the frontier, or a Redis without room, says against them."""
         await self._widen_scope(pushes)
-        await self._push_parts(self._cut(pushes, 0))
+        await self._push_to_the_end(self._cut(pushes, 0))
 
     # Links
 
@@ -158,7 +158,7 @@ class Delivery:
             self._parts = self._cut(batch, seen_locally)
             self._batch_size = len(batch)
         try:
-            await self._push_parts(self._parts)
+            await self._push_to_the_end(self._parts)
         except CrawlFinished:
             await self._come_late()
         self._parts = []
@@ -171,9 +171,20 @@ class Delivery:
         if await self._insist(partial(self._frontier.has_new, seeds)):
             logger.info("Opening the crawl again: %s came as it ended", counted(len(seeds), "seed"))
             await self._insist(self._frontier.reopen)
-            await self._push_parts(self._parts)
+            await self._push_to_the_end(self._parts)
         elif len(late) > len(seeds):
             logger.warning("%s came after the crawl had finished", counted(len(late), "URL"))
+
+    async def _push_to_the_end(self, parts: list[deque[Part]]) -> None:
+        """Push all; raises CrawlFinished if the crawl has ended. A shard may have ended though the
+        crawl has not: who was about to end it died, or will find that more has come."""
+        while True:
+            try:
+                return await self._push_parts(parts)
+            except CrawlFinished:
+                if await self._insist(self._frontier.state) == "finished":
+                    raise
+                await self._insist(self._frontier.reopen)
 
     async def _push_parts(self, parts: list[deque[Part]]) -> None:
         """Shards are served side by side; what one of them has taken is gone from `parts`."""

@@ -21,6 +21,7 @@ from typing import Any
 
 from crawlproj import failpoints
 from crawlproj.discover.known_links import Memo
+from crawlproj.frontier.clock import clock_s
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.messages import Batch, Kind, Lease, Push, Settlement, State
 from crawlproj.frontier.refusals import WorkerDeclaredDead
@@ -44,9 +45,6 @@ STATE_EVERY_S = 1.0
 
 BEGINS = ("running", "limit")
 """States in which what is in hand is begun."""
-
-_clock = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
-"""Seconds; it goes on, where there is such a clock, while the machine is asleep."""
 
 COALESCE_S = 0.03
 """How long ended requests, and hosts that fall due, are collected to be exchanged together; less
@@ -101,7 +99,7 @@ class Worker:
             frontier, hooks, self._insist, backlog=backlog, watermark=watermark
         )
         self._known: set[tuple[int, int]] = set()
-        self._renewed_at = _clock()
+        self._renewed_at = clock_s()
         self._told_at = time.monotonic()
         self._has_surplus = False
         # A host then rests about 3 % longer than it must, and Redis is asked far less often.
@@ -142,7 +140,7 @@ class Worker:
 
     @property
     def _sure_for_s(self) -> float:
-        return self._renewed_at + SURE * self.lease_timeout_s - _clock()
+        return self._renewed_at + SURE * self.lease_timeout_s - clock_s()
 
     def seen(self, host: str, key: str) -> bool:
         """True if the key is known to have been taken in; counted as a duplicate. Never, where
@@ -380,7 +378,7 @@ class Worker:
         """One at a time: who was declared dead is sure of nothing until it has been told what is
         still its own, and a second heartbeat would not tell it that it had been dead."""
         async with self._beating:
-            asked_at = _clock()
+            asked_at = clock_s()
             known, timeout_ms = len(self._known), int(self.lease_timeout_s * 1000)
             renewed = await self.frontier.renew(timeout_ms, self.hooks.about())
             # What a lease call brings is counted before its reply is here: once is no surplus.

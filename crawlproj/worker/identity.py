@@ -50,18 +50,18 @@ async def make_way(frontier: Frontier) -> None:
     """Have what a process of this name held taken back at once, if it has died on this machine.
     Raises ConfigError if one works under this name: they would write to the same files."""
     client, about_key = frontier.client, keys.about(frontier.crawl, 0)
-    seconds, _ = await client.time()
+    now_ms = await frontier.shards[0].now_ms()
     for worker, told in (await client.hgetall(about_key)).items():
         other = worker.decode(errors="replace")
         if plain(other) != plain(frontier.worker) or other == frontier.worker:
             continue
         silent_at_ms = await client.zscore(keys.workers(frontier.crawl, 0), worker) or 0
         about = read_about(told)
-        if silent_at_ms > seconds * 1000 and not _has_died_here(about):
+        if silent_at_ms > now_ms and not _has_died_here(about):
             raise ConfigError(
                 f"Another worker is called {plain(other)} (process {about.get('pid')} on "
                 f"{about.get('host')}): give each a CRAWL_WORKER_ID of its own, or leave it out; "
-                f"if that one has died, wait {silent_at_ms / 1000 - seconds:.0f} s"
+                f"if that one has died, wait {(silent_at_ms - now_ms) / 1000:.0f} s"
             )
         await frontier.leave(other)
 

@@ -93,6 +93,7 @@ class FrontierMachine(RuleBasedStateMachine):
         self.server = server
         self.crawl = crawl
         self.restarts_left = 1
+        self.stepped_minutes = 0
         crawl.redis.flushall()
         crawl.opened = None
         crawl.geometry = Geometry(CAPACITY, 1e-7)
@@ -234,6 +235,12 @@ class FrontierMachine(RuleBasedStateMachine):
     def set_the_clock_back(self, steps: int) -> None:
         self.model.now -= steps * STEP_MINUTES
 
+    @rule(minutes=st.sampled_from([-600, -60, 60, 600]))
+    def set_the_servers_clock(self, minutes: int) -> None:
+        """Nothing comes of it, unless all time since the last call of any worker may have passed:
+        who calls next has had no answer yet."""
+        self.stepped_minutes = minutes
+
     @rule(name=workers)
     def reclaim(self, name: str) -> None:
         def real() -> tuple[int, int, int]:
@@ -333,6 +340,10 @@ class FrontierMachine(RuleBasedStateMachine):
     def _tick(self, name: str) -> Worker:
         self.model.now += STEP_MINUTES
         self.crawl.at(self.model.now)
+        stepped, self.stepped_minutes = self.stepped_minutes, 0
+        self.crawl.step(stepped)
+        if stepped > 0 and self.workers[name].has_had_no_answer:
+            self.model.now += stepped
         return self.workers[name]
 
     @staticmethod

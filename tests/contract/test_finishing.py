@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from crawlproj.frontier.frontier import Frontier
-from crawlproj.frontier.messages import Lease, Push
+from crawlproj.frontier.messages import Lease, Push, Settlement
 from crawlproj.frontier.refusals import CrawlFinished
+from crawlproj.operate import dead_letters
 from tests.contract.fleet import (
     Fleet,
     crawl_all,
@@ -132,6 +133,49 @@ def test_a_worker_that_died_while_it_finished_the_crawl_leaves_it_open(sharded: 
         assert sharded.last is not None and sharded.last.mode == "joined"
         assert await later.push(web(1)) == 12
         assert len(await crawl_all(later)) == 12
+
+    sharded.run(test())
+
+
+def test_a_worker_that_is_slow_to_finish_the_crawl_does_not_end_it_over_what_has_come_meanwhile(
+    sharded: Fleet,
+) -> None:
+    """A seed comes to the first shard while the others have been ended, and its page, which is
+    done before the slow worker comes to that shard, leads to one of those."""
+
+    async def test() -> None:
+        worker, other = await sharded.join("w"), await sharded.join("other")
+        hosts = [hosts_of(worker, number)[0] for number in range(3)]
+
+        async def come_meanwhile() -> None:
+            await other.push([seed(hosts[0], "/")])
+            leases = (await other.lease(1)).leases
+            await other.reopen()
+            await other.push([link(hosts[2], "/child")])
+            await done(other, leases)
+
+        calls_before_the_first_shard = 1 + 2 * 3 + 2
+        state = await _finish_with(worker, calls_before_the_first_shard, come_meanwhile)
+        assert (state, await worker.state()) == ("running", "running")
+        assert await crawl_all(worker) == [f"{hosts[2]}/child"]
+        assert await worker.finish() == "finished"
+
+    sharded.run(test())
+
+
+def test_a_dead_letter_of_a_shard_that_has_ended_before_the_others_is_tried_again_at_once(
+    sharded: Fleet,
+) -> None:
+    async def test() -> None:
+        worker = await sharded.join("w")
+        await worker.push([link(hosts_of(worker, 2)[0], "/")])
+        (lease,) = (await worker.lease(1)).leases
+        await worker.settle([(lease.shard, Settlement(lease.token, "dead", reason="dns"))])
+        await worker.shards[2].finish()
+        letters = [letter async for letter in dead_letters.find(worker, dead_letters.Wanted())]
+        assert await dead_letters.retry(worker, letters) == 1
+        assert len(await crawl_all(worker)) == 1
+        assert await worker.finish() == "finished"
 
     sharded.run(test())
 

@@ -20,7 +20,7 @@ from crawlproj.server.embedded import LOOPBACK
 from crawlproj.worker.delivery import ROWS
 from crawlproj.worker.exchange import Worker
 from crawlproj.worker.outages import FIRST_WAIT_S
-from tests.contract.fleet import HOSTS, Fleet, done, web
+from tests.contract.fleet import HOSTS, Fleet, done, hosts_of, web
 from tests.contract.mortal import hooks
 from tests.lua.helpers import CRAWL, link, seed
 from tests.servers.proxy import Proxy
@@ -217,6 +217,38 @@ def test_a_worker_leaves_a_master_that_has_become_a_replica(
             wait_for(lambda: client.info("replication").items() >= up, "in step")
         asyncio.run(test(master, heir, proxy))
     assert caplog.text.count("answers again") == 1
+
+
+def test_what_comes_to_a_shard_that_a_dead_worker_has_ended_before_the_others_is_taken_in(
+    sharded: Fleet,
+) -> None:
+    """Links of a seed that came to one that had not been ended, and seeds that users push."""
+
+    async def test() -> None:
+        frontier = await sharded.join("w")
+        worker = Worker(frontier, hooks(), prefetch=8, lease_timeout_s=TIMEOUT_S)
+        hosts = [hosts_of(frontier, number)[0] for number in range(3)]
+        for path, push in (("/link", link), ("/seed", seed)):
+            await frontier.shards[2].finish()
+            await frontier.shards[1].finish()
+            worker.push(seed(hosts[0], path))
+            await worker.flush()
+            (lease,) = (await frontier.lease(1)).leases
+            found = [push(hosts[number], path) for number in (1, 2)]
+            if push is seed:
+                await worker.push_now(found)
+            for one in found:
+                worker.push(one)
+            worker.end(Settlement(lease.token, "done"))
+            worker.held = 1
+            await worker.flush()
+            leases = (await frontier.lease(12)).leases
+            assert {one.host for one in leases} == set(hosts[1:])
+            await done(frontier, leases)
+        assert await frontier.finish() == "finished"
+        assert (await frontier.counts())["done"] == 6
+
+    sharded.run(test())
 
 
 def test_a_seed_opens_a_crawl_again_that_others_have_just_ended(

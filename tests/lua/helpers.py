@@ -157,6 +157,7 @@ def structures(redis: Any, crawl: str = CRAWL, shard: int = 0) -> State:
     """Read every key of the shard; whatever is no key of a shard fails here."""
     names = {key(crawl, shard): key.__name__ for key in keys._VECTOR}
     raw = {_known(name.decode(), names): _value(redis, name) for name in _all(redis, crawl, shard)}
+    raw["meta"].pop(b"clock_ms", None)  # when the last script ran, which any may write
     clock = _Clock(int(raw["meta"][b"started_ms"]))
     return State(
         meta=_shown_meta(raw["meta"]),
@@ -189,6 +190,13 @@ def set_clock(redis: Any, minute: float, crawl: str = CRAWL, shard: int = 0) -> 
     began_ms = int(redis.hget(keys.meta(crawl, shard), "started_ms"))
     skew_ms = began_ms + round(minute * MINUTE_MS) - seconds * 1000 - micros // 1000
     redis.hset(keys.meta(crawl, shard), "skew_ms", skew_ms)
+
+
+def step_clock(redis: Any, minutes: float, crawl: str = CRAWL, shard: int = 0) -> None:
+    """Let the server's clock have been set, forward or back, since the last script ran."""
+    by_ms, meta = round(minutes * MINUTE_MS), keys.meta(crawl, shard)
+    redis.hincrby(meta, "clock_ms", -by_ms)
+    redis.hincrby(meta, "skew_ms", by_ms)
 
 
 def assert_balanced(state: State) -> None:
@@ -255,6 +263,11 @@ class Worker:
         """The same shard as the worker's own code sees it."""
         return Frontier(self.shard.client, self.shard.crawl, self.name, shards=[self.shard])
 
+    @property
+    def has_had_no_answer(self) -> bool:
+        """True until a script has answered: then it knows nothing of the server's clock."""
+        return self.shard._asked_at_s is None
+
     def run(self, operation: Coroutine[Any, Any, T]) -> T:
         return self._run(operation)
 
@@ -317,6 +330,9 @@ class HandCrawl:
 
     def at(self, minute: float) -> None:
         set_clock(self.redis, minute)
+
+    def step(self, minutes: float) -> None:
+        step_clock(self.redis, minutes)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Await what a test does beside its workers."""

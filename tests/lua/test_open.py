@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from crawlproj.frontier import keys
+from crawlproj.frontier.messages import Push
 from crawlproj.frontier.wire import pack
-from tests.lua.helpers import CRAWL, MINUTE_MS, A, HandCrawl, Host, State, link
+from tests.lua.helpers import CRAWL, MINUTE_MS, A, HandCrawl, Host, State, apart, link
 
 
 def _mode(crawl: HandCrawl, **how: Any) -> tuple[str, str, str]:
@@ -161,6 +162,55 @@ def test_what_an_abandoned_crawl_left_does_not_come_back_in_the_next(crawl: Hand
         queues={A: {0: ["/3"]}},
         layers=[1],
     )
+
+
+def _calls(crawl: HandCrawl, *commands: str) -> int:
+    stats = crawl.redis.info("commandstats")
+    return sum(stats.get(f"cmdstat_{name}", {}).get("calls", 0) for name in commands)
+
+
+def _many(hosts: int) -> list[Push]:
+    return [link(f"http://h{number}", "/") for number in range(hosts)]
+
+
+def test_beginning_anew_after_a_finished_crawl_reads_none_of_its_hosts(crawl: HandCrawl) -> None:
+    """All of a large crawl would take so long that every crawl of the server stood still."""
+    crawl.open()
+    worker = crawl.worker()
+    worker.push(*_many(100))
+    worker.drain("page_limit")
+    worker.finish()
+    crawl.redis.config_resetstat()
+    assert _mode(crawl, run="later")[0] == "new"
+    assert _calls(crawl, "hgetall", "hkeys", "hvals", "hscan", "zrange", "zscan") == 0
+    assert crawl.state() == State()
+
+
+def test_what_an_abandoned_crawl_left_is_cleared_away_in_pieces(
+    crawl: HandCrawl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("crawlproj.frontier.shard.CLEARED_AT_ONCE", 10)
+    crawl.open(group="domain")
+    worker = crawl.worker()
+    hosts = 1000
+    worker.push(*(one._replace(group=f"g{n}") for n, one in enumerate(_many(hosts))))
+    worker.push(apart(A, "/1", "/#"))
+    worker.lease(2)
+    crawl.redis.config_resetstat()
+    assert _mode(crawl, follow="anew") == ("new", "anew", "running")
+    assert crawl.state() == State()
+    assert _calls(crawl, "hscan") > 2 * hosts / 100, "hosts and groups, a few at once"
+
+
+def test_clearing_away_what_was_left_ends_when_another_worker_has_begun(crawl: HandCrawl) -> None:
+    crawl.open()
+    crawl.worker().push(link(A, "/1"))
+    crawl.open(follow="anew")
+    worker = crawl.worker()
+    worker.push(link(A, "/2"))
+    before = crawl.state()
+    crawl.run(worker.shard._clear(b"e1", 1))
+    assert crawl.state() == before
 
 
 def test_every_key_of_a_crawl_carries_its_shards_tag(crawl: HandCrawl) -> None:

@@ -13,7 +13,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -69,9 +69,11 @@ class RedisServer:
         *config: str,
         password: str | None = None,
         in_cluster: bool = False,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.folder = folder
         self.config = config
+        self.environment = {**os.environ, **(environment or {})}
         self.password = password
         self.port = any_port()
         self.bus_port = any_port() if in_cluster else None
@@ -159,7 +161,7 @@ class RedisServer:
         conf.write_text("\n".join(self._lines()))
         with (self.folder / "output.log").open("ab") as output:
             self._process = subprocess.Popen(
-                [server_binary(), str(conf)], stdout=output, stderr=output
+                [server_binary(), str(conf)], stdout=output, stderr=output, env=self.environment
             )
         wait_for(self._is_ready, f"a Redis that answers on port {self.port}")
 

@@ -31,15 +31,19 @@
 --  21 LINE     prefix  + group           -> zset of its hosts that could be contacted now, best first
 --  22 NEWS     stream  worker -> what its pushes have lately added to SEEN, see seen_updates.py
 --
--- ARGV[1] is the epoch in which the caller works; the rest is the operation's.
+-- ARGV[1] is the epoch in which the caller works and, behind a space, how many ms ago it sent the
+-- last call that was answered, if one was; the rest is the operation's.
+--include _clock.lua
 local META, COUNTS, HOSTS, READY, WAITING, DELAYED, WORKERS, ABOUT, DEAD, SEEDS, AUDIT, SCOPE,
       LAYERS, SEEN, QUEUE, LEASED, FOUND, PATTERNS, ASIDE, GROUPS, LINE, NEWS = unpack(KEYS)
 
 local CRAWL = redis.call('HMGET', META, 'epoch', 'state', 'per_host', 'pages_per_host',
                          'pages', 'deadline_ms', 'delay_ms', 'max_attempts', 'skew_ms',
-                         'give_up', 'novelty', 'turns', 'group', 'pages_per_domain', 'holds')
+                         'give_up', 'novelty', 'turns', 'group', 'pages_per_domain', 'holds',
+                         'clock_ms')
+local epoch, asked_ms = ARGV[1]:match('^(%S*) ?(%d*)')
 if not CRAWL[1] then return redis.error_reply('WIPED no crawl is open here') end
-if CRAWL[1] ~= ARGV[1] then return redis.error_reply('EPOCH another crawl has begun') end
+if CRAWL[1] ~= epoch then return redis.error_reply('EPOCH another crawl has begun') end
 
 local STATE = CRAWL[2]
 local PER_HOST, PAGES_PER_HOST = tonumber(CRAWL[3]), tonumber(CRAWL[4])
@@ -59,9 +63,7 @@ if CRAWL[11] then
              per_link = tonumber(per_link), per_mention = tonumber(per_mention)}
 end
 
--- The only clock there is. skew_ms moves it for tests; nothing else sets it.
-local TIME = redis.call('TIME')
-local NOW = TIME[1] * 1000 + math.floor(TIME[2] / 1000) + tonumber(CRAWL[9] or 0)
+local NOW = read_clock(META, CRAWL[9], CRAWL[16], tonumber(asked_ms))
 
 -- Many members, or fields and their values, with few commands: a command costs more than what
 -- it writes. Pieces are even, so that pairs stay together, and fit Lua's stack.

@@ -1,6 +1,5 @@
 #!lua flags=allow-oom
--- Sets the state that all workers obey: pause, resume, stop; or reopens a shard that
--- was finished too early because another shard was not.
+-- Sets the state that all workers obey: pause, resume, stop.
 --
 -- ARGV  2 state wanted: running, paused, stopping (stopped, if no worker is alive)
 --       3 states from which it may be reached, separated by spaces

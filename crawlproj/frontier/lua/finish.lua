@@ -3,13 +3,16 @@
 -- 'finished', 'stopping' becomes 'stopped' once no lease is out.
 --
 -- ARGV  2 1 if the other shards have nothing left either, 0 if they may have
+--       3 how often the crawl had been opened again (reopen.lua) when they were looked at; '' if
+--         there are none
 -- Reply the state afterwards
 --include _crawl.lua
 --include _elapsed.lua
 count_time(false)
+local is_current = ARGV[3] == '' or (redis.call('HGET', META, 'reopened') or '0') == ARGV[3]
 local left = redis.call('HMGET', COUNTS, 'queued', 'delayed', 'leased')
 local queued, delayed, leased = tonumber(left[1] or 0), tonumber(left[2] or 0), tonumber(left[3] or 0)
-if STATE == 'running' and ARGV[2] == '1' and queued + delayed + leased == 0 then
+if STATE == 'running' and ARGV[2] == '1' and is_current and queued + delayed + leased == 0 then
   STATE = 'finished'
 elseif STATE == 'stopping' and leased == 0 then
   STATE = 'stopped'

@@ -1,4 +1,4 @@
-#!lua flags=no-writes
+#!lua flags=allow-oom
 -- Tells which server keeps this shard.
 --
 -- Reply its run id, which changes with every restart and with every failover

@@ -11,43 +11,37 @@
 --       4 msgpack map of META fields for a new crawl (limits, plan, …)
 --       5 minutes*60000 for a new crawl, or for one that is resumed after it was stopped or its
 --         deadline has passed; 0 for no deadline
--- Reply {mode, epoch, state, plan}; mode is one of new, joined, resumed, finished
-local META, COUNTS, WORKERS = KEYS[1], KEYS[2], KEYS[7]
+-- Reply {mode, epoch, state, plan}; mode is one of new, joined, resumed, finished, and leftovers: a
+--       new crawl can begin once clear.lua has seen to what the one of that epoch has left here,
+--       and what it should look through first stands in the place of the plan
+--include _clock.lua
+local META, COUNTS, HOSTS, WORKERS, PATTERNS, GROUPS = KEYS[1], KEYS[2], KEYS[3], KEYS[7], KEYS[18], KEYS[20]
 local found = redis.call('HMGET', META, 'epoch', 'state', 'plan', 'runs', 'skew_ms',
-                         'deadline_ms')
+                         'deadline_ms', 'clock_ms')
 local epoch, state, plan, runs = found[1], found[2], found[3], found[4] or ''
-local run = ' ' .. ARGV[3]
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000) + tonumber(found[5] or 0)
-local deadline_ms = tonumber(ARGV[5]) > 0 and now + tonumber(ARGV[5]) or 0
+local run, lasts_ms = ' ' .. ARGV[3], tonumber(ARGV[5])
 
--- What an earlier crawl has left, where another shard was wiped and this one was not.
-local function unlink_leftovers()
-  local hosts = redis.call('HGETALL', KEYS[3])
-  for i = 1, #hosts, 2 do
-    local ok, levels = pcall(cmsgpack.unpack, hosts[i + 1])
-    if type(levels) == 'number' then levels = {levels} end
-    for _, level in ipairs(ok and type(levels) == 'table' and levels or {}) do
-      redis.call('UNLINK', KEYS[15] .. level .. ':' .. hosts[i])
-    end
-  end
-  for _, group in ipairs(redis.call('HKEYS', KEYS[20])) do redis.call('UNLINK', KEYS[21] .. group) end
-  for _, worker in ipairs(redis.call('ZRANGE', WORKERS, 0, -1)) do
-    redis.call('UNLINK', KEYS[16] .. worker)
-  end
-  for _, pattern in ipairs(redis.call('HKEYS', KEYS[18])) do
-    redis.call('UNLINK', KEYS[19] .. pattern)
-  end
+local function deadline_from(now) return lasts_ms > 0 and now + lasts_ms or 0 end
+
+-- Where clear.lua is to begin, if keys are left that are named after hosts, groups, patterns or
+-- workers. A crawl that has ended can only have some of patterns: nothing is queued or leased.
+local function leftovers()
+  local left = redis.call('HMGET', COUNTS, 'queued', 'delayed', 'leased')
+  local is_empty = (tonumber(left[1]) or 0) + (tonumber(left[2]) or 0) + (tonumber(left[3]) or 0) == 0
+  if state == 'finished' and is_empty then return redis.call('EXISTS', PATTERNS) == 1 and 3 or nil end
+  return redis.call('EXISTS', HOSTS, WORKERS, PATTERNS, GROUPS) > 0 and 1 or nil
 end
 
 local function begin(new_epoch)
-  unlink_leftovers()
+  local first = leftovers()
+  if first then return {'leftovers', epoch or '', state or '', tostring(first)} end
   for i = 2, 13 do redis.call('UNLINK', KEYS[i]) end
   for layer = 0, 63 do redis.call('UNLINK', KEYS[14] .. layer) end
-  redis.call('UNLINK', META, KEYS[17], KEYS[18], KEYS[20], KEYS[22])
+  redis.call('UNLINK', META, KEYS[17], PATTERNS, GROUPS, KEYS[22])
   for field, value in pairs(cmsgpack.unpack(ARGV[4])) do redis.call('HSET', META, field, value) end
+  local now = read_clock(META)
   redis.call('HSET', META, 'epoch', new_epoch, 'state', 'running', 'started_ms', now,
-             'deadline_ms', deadline_ms, 'runs', run)
+             'deadline_ms', deadline_from(now), 'runs', run)
   redis.call('HSET', KEYS[13], 'open', 1, 'items:0', 0)
   return {'new', new_epoch, 'running', redis.call('HGET', META, 'plan')}
 end
@@ -61,18 +55,19 @@ elseif state == 'finished' then
   return {'finished', epoch, state, plan}
 end
 
+local now = read_clock(META, found[5], found[7])
 local alive = redis.call('ZCOUNT', WORKERS, now, '+inf') > 0
 if not runs:find(run, 1, true) then
   redis.call('HSET', META, 'runs', runs .. run)
   -- Who goes on with a crawl that nobody is at says how long, at the latest when its time is over.
   -- Who replaces a worker of the same run does not.
   local ended_ms = tonumber(found[6] or 0)
-  if not alive and (deadline_ms > 0 or ended_ms > 0 and ended_ms <= now) then
-    redis.call('HSET', META, 'deadline_ms', deadline_ms)
+  if not alive and (lasts_ms > 0 or ended_ms > 0 and ended_ms <= now) then
+    redis.call('HSET', META, 'deadline_ms', deadline_from(now))
   end
 end
 if state == 'stopped' or (state == 'stopping' and not alive) then
-  redis.call('HSET', META, 'state', 'running', 'deadline_ms', deadline_ms, 'ran_until_ms', now)
+  redis.call('HSET', META, 'state', 'running', 'deadline_ms', deadline_from(now), 'ran_until_ms', now)
   return {'resumed', epoch, 'running', plan}
 end
 local begun = tonumber(redis.call('HGET', COUNTS, 'discovered') or 0) > 0

@@ -1,0 +1,34 @@
+#!lua flags=allow-oom
+-- Unlinks the keys of a crawl that are named after its hosts, groups, workers and patterns, some a
+-- call, before another crawl begins in its place. Nothing is done once it has begun.
+--
+-- KEYS  as in _crawl.lua
+-- ARGV  1 epoch of the crawl that is cleared away, '' if it has none left
+--       2 what to look through: 1 hosts, 2 groups, 3 patterns, 4 workers
+--       3 where to go on in it, 0 at first; 4 how much of it at once
+-- Reply {what to look through, where to go on}; the former is 0 when nothing is left to do
+local META, HOSTS, WORKERS, PATTERNS, GROUPS = KEYS[1], KEYS[3], KEYS[7], KEYS[18], KEYS[20]
+local QUEUE, LEASED, ASIDE, LINE = KEYS[15], KEYS[16], KEYS[19], KEYS[21]
+if (redis.call('HGET', META, 'epoch') or '') ~= ARGV[1] then return {0, '0'} end
+local what, cursor, most = tonumber(ARGV[2]), ARGV[3], ARGV[4]
+local gone = {}
+
+local function queues_of(host, packed)
+  local ok, levels = pcall(cmsgpack.unpack, packed)
+  if type(levels) == 'number' then levels = {levels} end
+  for _, level in ipairs(ok and type(levels) == 'table' and levels or {}) do
+    gone[#gone + 1] = QUEUE .. tostring(level) .. ':' .. host
+  end
+end
+
+local function named(prefix) return function(name) gone[#gone + 1] = prefix .. name end end
+
+local steps = {{HOSTS, 'HSCAN', queues_of}, {GROUPS, 'HSCAN', named(LINE)},
+               {PATTERNS, 'HSCAN', named(ASIDE)}, {WORKERS, 'ZSCAN', named(LEASED)}}
+local key, scan, note = unpack(steps[what])
+local found = redis.call(scan, key, cursor, 'COUNT', most)
+for i = 1, #found[2], 2 do note(found[2][i], found[2][i + 1]) end
+for first = 1, #gone, 1000 do redis.call('UNLINK', unpack(gone, first, math.min(first + 999, #gone))) end
+if found[1] ~= '0' then return {what, found[1]} end
+redis.call('UNLINK', key)
+return {(what + 1) % (#steps + 1), '0'}

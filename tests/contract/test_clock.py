@@ -1,0 +1,76 @@
+"""A real server whose clock is set while workers are at a crawl."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from crawlproj.frontier.frontier import Frontier, Limits
+from crawlproj.server.connection import connect
+from tests.contract.fleet import done
+from tests.lua.helpers import CRAWL, A, B, link
+from tests.servers.redis import PATIENCE, RedisServer
+
+TIMEOUT_MS = 60_000
+HOUR_S = 3600
+
+
+class SetServer(RedisServer):
+    """A server whose clock differs from the machine's by as many seconds as it was set by."""
+
+    def __init__(self, folder: Path, library: Path) -> None:
+        self._offset = folder / "offset"
+        self.set_clock(0)
+        faked = {
+            "LD_PRELOAD": str(library),
+            "FAKETIME_TIMESTAMP_FILE": str(self._offset),
+            "FAKETIME_NO_CACHE": "1",
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        }
+        super().__init__(folder, environment=faked)
+
+    def set_clock(self, seconds: int) -> None:
+        self._offset.write_text(f"{seconds:+d}\n")
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[SetServer]:
+    found = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
+    if not found:
+        pytest.skip("libfaketime is not installed (apt-get install faketime)")
+    with SetServer(tmp_path, found[0]) as server:
+        yield server
+
+
+async def _join(server: RedisServer, name: str) -> Frontier:
+    frontier = Frontier(await connect(server.url), CRAWL, name)
+    await frontier.open(Limits(seen_capacity=1000), {}, "run")
+    await frontier.renew(TIMEOUT_MS, {})
+    return frontier
+
+
+@pytest.mark.parametrize("step_s", [HOUR_S, -HOUR_S], ids=["forward", "back"])
+def test_hosts_and_workers_do_not_notice_that_the_clock_is_set_by_an_hour(
+    server: SetServer, step_s: int
+) -> None:
+    async def test() -> None:
+        first, second = await _join(server, "first"), await _join(server, "second")
+        await first.push([link(host, path) for host in (A, B) for path in ("/1", "/2")])
+        under_way, ended = (await first.lease(2)).leases
+        assert await done(first, [ended], pause_ms=1000) == 0
+        before_s = (await first.client.time())[0]
+        server.set_clock(step_s)
+        while abs((await first.client.time())[0] - before_s) < abs(step_s) / 2:
+            await asyncio.sleep(0.01)
+        assert (await second.reclaim()).workers == 0
+        while not (leases := (await second.lease(2)).leases):
+            await asyncio.sleep(0.01)
+        assert [lease.host for lease in leases] == [B], "A is being asked"
+        assert await done(first, [under_way]) == 0
+        for one in (first, second):
+            await one.close()
+
+    asyncio.run(asyncio.wait_for(test(), 60 * PATIENCE))
