@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from pathlib import Path
+
 import pytest
 
 from crawlproj import items
@@ -45,3 +48,16 @@ def test_a_timestamp_is_iso_8601_in_utc_with_milliseconds(epoch_s: float, text: 
 
 def test_the_timestamp_of_now_is_later_than_one_of_the_past() -> None:
     assert items.utc_timestamp() > items.utc_timestamp(1738314300)
+
+
+TYPES = {"str": ("text", "time"), "int": ("whole number",), "float": ("number",)}
+
+
+@pytest.mark.parametrize("kind", items.OUR_ITEMS)
+def test_every_column_is_documented_with_its_type(kind: type) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "output.md").read_text(encoding="utf-8")
+    table = page.partition(f"<!-- columns of {kind.__name__} -->\n")[2].partition("\n\n#")[0]
+    rows = [line.split(" | ")[:2] for line in table.splitlines() if line.startswith("| ")][1:]
+    assert [row[0].removeprefix("| ") for row in rows] == [one.name for one in fields(kind)]
+    for (_, shown), field in zip(rows, fields(kind), strict=True):
+        assert shown in TYPES[str(field.type)]
