@@ -77,6 +77,9 @@ FILTERED = (
         "its host failed `POLITENESS_GIVE_UP` times in a row",
         "seed it again when the host is back",
     ),
+    Reason(
+        "dead_again", "it was given up before, and again: the later dead letter counts", "nothing"
+    ),
     Reason("forgotten", "a dead letter that a user threw away (`scrapy dead --forget`)", "nothing"),
     Reason(
         "ignored",

@@ -137,7 +137,8 @@ def _as_lines(letter: Letter) -> list[str]:
     """The URL, and below it where it was found: what has to be mended is there."""
     row = dead_letters.row(letter)
     tries = f"{row['attempts']:>3} {plural(row['attempts'], 'try'):<5}"
-    lines = [f"  {row['reason']:<24}{tries}  {row['url']}"]
+    again = f" (given up {letter.times:,} times)" if letter.times > 1 else ""
+    lines = [f"  {row['reason']:<24}{tries}  {row['url']}{again}"]
     if found_on := row["referer"] or ("" if row["depth"] else "a seed"):
         lines.append(f"{'':<37}{'on ' if row['referer'] else ''}{found_on}")
     return lines

@@ -106,12 +106,13 @@ class Reclaimed(NamedTuple):
 
 
 class Letter(NamedTuple):
-    """A dead letter: a URL that was given up."""
+    """A dead letter: a URL that was given up so many `times`, and what is known of the last."""
 
     shard: int
-    token: int
+    number: int
     host: str
     level: float
     entry: bytes
     reason: str
     at_ms: int
+    times: int = 1

@@ -301,20 +301,20 @@ class Shard:
     async def dead(self) -> AsyncIterator[Letter]:
         """The dead letters; one that is moved meanwhile may be missed or come twice."""
         scan = self.client.hscan_iter(keys.dead(self.crawl, self.number), count=500)
-        async for token, packed in scan:
+        async for number, packed in scan:
             # What cannot be read is no letter of ours; it stays where it is.
             with suppress(ValueError, TypeError, AttributeError):
-                host, level, entry, reason, at_ms = unpack_all(packed)
-                about = (host.decode(), level, entry, reason.decode(), int(at_ms))
-                yield Letter(self.number, int(token), *about)
+                host, level, entry, reason, at_ms, times = (*unpack_all(packed), 1)[:6]
+                about = (host.decode(), level, entry, reason.decode(), int(at_ms), int(times))
+                yield Letter(self.number, int(number), *about)
 
-    async def revive(self, tokens: Sequence[int]) -> int:
+    async def revive(self, letters: Sequence[int]) -> int:
         """Queue dead letters again, untried; returns how many were still there."""
-        return int(await self._call("revive", [pack(tokens)]))
+        return int(await self._call("revive", [pack(letters)]))
 
-    async def forget(self, tokens: Sequence[int]) -> int:
+    async def forget(self, letters: Sequence[int]) -> int:
         """Throw dead letters away; returns how many were still there."""
-        return int(await self._call("forget", [pack(tokens)]))
+        return int(await self._call("forget", [pack(letters)]))
 
     async def release(self, host: str, pattern: str, pushed: int, new: int, most: int) -> list[Any]:
         """Release a URL pattern; returns what was kept of it, as pattern_store.py reads it."""

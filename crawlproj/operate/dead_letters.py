@@ -22,7 +22,7 @@ from crawlproj.output.merge import FORGOTTEN
 from crawlproj.urls import normalise
 
 AT_ONCE = 500
-COLUMNS = ("url", "reason", "attempts", "depth", "referer", "failed_at")
+COLUMNS = ("url", "reason", "attempts", "depth", "referer", "failed_at", "times")
 
 Move = Callable[[Shard, Sequence[int]], Awaitable[int]]
 
@@ -58,7 +58,8 @@ def row(letter: Letter) -> dict[str, Any]:
     """A letter as people read it."""
     about = glance(letter.host, letter.entry)
     failed_at = utc_timestamp(letter.at_ms / 1000)
-    values = (about.url, letter.reason, about.attempts, about.depth, about.referer, failed_at)
+    found = (about.url, letter.reason, about.attempts, about.depth, about.referer)
+    values = (*found, failed_at, letter.times)
     return dict(zip(COLUMNS, values, strict=True))
 
 
@@ -69,14 +70,14 @@ def by_reason(letters: Sequence[Letter]) -> dict[str, int]:
 
 async def retry(frontier: Frontier, letters: Sequence[Letter]) -> int:
     """Queue them again; a finished crawl becomes a stopped one, which the next start resumes."""
-    return await _move(frontier, letters, lambda shard, tokens: _revive(frontier, shard, tokens))
+    return await _move(frontier, letters, lambda shard, numbers: _revive(frontier, shard, numbers))
 
 
 async def forget(frontier: Frontier, letters: Sequence[Letter], folder: Path) -> int:
     """Throw them away. The crawl's files are told first, so that merging leaves their rows out."""
     if letters:
         _note_forgotten(letters, folder)
-    return await _move(frontier, letters, lambda shard, tokens: shard.forget(tokens))
+    return await _move(frontier, letters, lambda shard, numbers: shard.forget(numbers))
 
 
 def _note_forgotten(letters: Sequence[Letter], folder: Path) -> None:
@@ -96,16 +97,16 @@ def _note_forgotten(letters: Sequence[Letter], folder: Path) -> None:
 async def _move(frontier: Frontier, letters: Sequence[Letter], move: Move) -> int:
     moved = 0
     for shard in frontier.shards:
-        tokens = [letter.token for letter in letters if letter.shard == shard.number]
-        for start in range(0, len(tokens), AT_ONCE):
-            moved += await move(shard, tokens[start : start + AT_ONCE])
+        numbers = [letter.number for letter in letters if letter.shard == shard.number]
+        for start in range(0, len(numbers), AT_ONCE):
+            moved += await move(shard, numbers[start : start + AT_ONCE])
     return moved
 
 
-async def _revive(frontier: Frontier, shard: Shard, tokens: Sequence[int]) -> int:
+async def _revive(frontier: Frontier, shard: Shard, numbers: Sequence[int]) -> int:
     while True:
         try:
-            return await shard.revive(tokens)
+            return await shard.revive(numbers)
         except CrawlFinished:
             # It may have finished just now, so this cannot be asked beforehand.
             await frontier.let_more_come()

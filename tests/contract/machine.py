@@ -291,11 +291,11 @@ class FrontierMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.model.dead)
     @rule(data=st.data(), name=st.sampled_from(["revive", "forget"]))
     def see_to_dead_letters(self, data: st.DataObject, name: str) -> None:
-        letters = st.lists(st.sampled_from(sorted(self.model.dead)), unique=True, min_size=1)
-        tokens = data.draw(letters)
+        some = st.lists(st.sampled_from(sorted(self.model.dead)), unique=True, min_size=1)
+        letters = data.draw(some)
         self._both(
-            lambda: getattr(self._tick("w1"), name)(tokens),
-            lambda: getattr(self.model, name)(tokens),
+            lambda: getattr(self._tick("w1"), name)(letters),
+            lambda: getattr(self.model, name)(letters),
         )
 
     @rule(name=workers, host=hosts, pattern=patterns)

@@ -110,7 +110,7 @@ class Model:
         self.delayed: list[tuple[float, bytes, Url]] = []
         self.leased: dict[str, dict[int, Url]] = {}
         self.kept: set[int] = set()
-        self.dead: dict[int, tuple[Url, str]] = {}
+        self.dead: dict[int, tuple[Url, str, int]] = {}
         self.workers: dict[str, int] = {}
         self.seen: set[str] = set()
         self.seeds: set[str] = set()
@@ -227,23 +227,22 @@ class Model:
         self._place_touched()
         return dropped
 
-    def revive(self, tokens: list[int]) -> int:
+    def revive(self, letters: list[int]) -> int:
         if self.status == "finished":
             raise Refused("CrawlFinished")
-        for token in tokens:
-            url, reason = self.dead.pop(token)
-            self._count(**{"dead": -1, f"dead:{reason}": -1})
+        for letter in letters:
+            url = self._open(letter)
             self._enqueue(url._replace(entry=b"\0" + url.entry[1:]))
             host = self._touch(url.host)
             host.failures, host.hold = 0, None
         self._place_touched()
-        return len(tokens)
+        return len(letters)
 
-    def forget(self, tokens: list[int]) -> int:
-        for token in tokens:
-            _, reason = self.dead.pop(token)
-            self._count(**{"dead": -1, f"dead:{reason}": -1, "filtered:forgotten": 1})
-        return len(tokens)
+    def forget(self, letters: list[int]) -> int:
+        for letter in letters:
+            self._open(letter)
+            self._count(**{"filtered:forgotten": 1})
+        return len(letters)
 
     def release(self, host: str, pattern: str) -> int:
         name = f"{host} {pattern}"
@@ -290,7 +289,7 @@ class Model:
                 if held
             },
             kept=set(self.kept),
-            dead={token: (*_url(url), reason) for token, (url, reason) in self.dead.items()},
+            dead={(*_url(url), *rest) for url, *rest in self.dead.values()},
             workers=dict(self.workers),
             about={name: {} for name in self.workers},
             seeds=set(self.seeds),
@@ -384,7 +383,7 @@ class Model:
                 kept = Push(Kind.UNFILTERED, url.host, url.level, url.entry, "")
                 self._keep_aside(kept, how.reason, how.entry.decode())
             case "dead":
-                self._bury(how.token, url.tried(), how.reason)
+                self._bury(url.tried(), how.reason)
             case "retry":
                 again = url._replace(entry=how.entry) if how.entry else url
                 self._delay(how.token, again.tried(), how.delay_ms // MINUTE_MS)
@@ -455,7 +454,7 @@ class Model:
             self._release(token, url, minutes, minutes > 0)
         self._end(worker, token)
         if url.attempts >= self.limits.max_attempts:
-            self._bury(token, url, "worker_lost")
+            self._bury(url, "worker_lost")
             return False
         if url.attempts == 1:
             self._enqueue(url, first=True)
@@ -487,9 +486,19 @@ class Model:
         self.delayed.append((self.now + minutes, member, url))
         self._count(delayed=1, reserved=url.is_seed)
 
-    def _bury(self, token: int, url: Url, reason: str) -> None:
-        self.dead[token] = url, reason
+    def _bury(self, url: Url, reason: str) -> None:
+        letter, times = helpers.letter(url.host, url.entry[2:].decode()), 0
+        if letter in self.dead:
+            times = self.dead[letter][2]
+            self._open(letter)
+            self._count(**{"filtered:dead_again": 1})
+        self.dead[letter] = url, reason, times + 1
         self._count(**{"dead": 1, f"dead:{reason}": 1})
+
+    def _open(self, letter: int) -> Url:
+        url, reason, _ = self.dead.pop(letter)
+        self._count(**{"dead": -1, f"dead:{reason}": -1})
+        return url
 
     # Hosts
 

@@ -8,6 +8,7 @@ sets; entries are shown as their path, with a prime for each attempt that was ma
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import itertools
 import json
 from collections import Counter
@@ -100,7 +101,7 @@ class State:
     kept: set[int] = field(default_factory=set)
     leased_of: dict[int, str] = field(default_factory=dict, compare=False, repr=False)
     """The groups that leases were taken of."""
-    dead: dict[int, tuple[str, float, str, str]] = field(default_factory=dict)
+    dead: set[tuple[str, float, str, str, int]] = field(default_factory=set)
     workers: dict[str, int] = field(default_factory=dict)
     about: dict[str, Any] = field(default_factory=dict)
     seeds: set[str] = field(default_factory=set)
@@ -149,6 +150,12 @@ def shown(stored: bytes) -> str:
     return stored[2:].decode(errors="replace") + "'" * stored[0]
 
 
+def letter(host: str, path: str) -> int:
+    """The number under which a URL's dead letter is kept."""
+    told = f"{host}\n{path}".encode()
+    return int(hashlib.sha1(told, usedforsecurity=False).hexdigest()[:13], 16)
+
+
 def paths(batch: Batch) -> list[str]:
     return [shown(lease.entry) for lease in batch.leases]
 
@@ -171,7 +178,7 @@ def structures(redis: Any, crawl: str = CRAWL, shard: int = 0) -> State:
         leased=_leased(raw),
         kept=_kept(raw),
         leased_of=_leased_of(raw),
-        dead={int(token): _dead(packed) for token, packed in raw.get("dead", {}).items()},
+        dead={_dead(packed) for packed in raw.get("dead", {}).values()},
         workers={name.decode(): clock.minute(at) for name, at in raw.get("workers", [])},
         about={name.decode(): json.loads(told) for name, told in raw.get("about", {}).items()},
         seeds={key.decode() for key in raw.get("seeds", set())},
@@ -474,9 +481,9 @@ def _url(fields: list[Any]) -> tuple[str, float, str]:
     return host.decode(), level, shown(stored)
 
 
-def _dead(packed: bytes) -> tuple[str, float, str, str]:
+def _dead(packed: bytes) -> tuple[str, float, str, str, int]:
     fields = unpack_all(packed)
-    return *_url(fields), fields[3].decode()
+    return *_url(fields), fields[3].decode(), fields[5]
 
 
 def _pattern(packed: bytes, clock: _Clock) -> Pattern:

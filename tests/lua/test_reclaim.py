@@ -72,7 +72,7 @@ def test_a_url_that_was_lost_as_often_as_allowed_goes_to_the_dead_letters(crawl:
     assert crawl.state() == with_worker(
         counts=counts,
         hosts={A: Host()},
-        dead={2: (A, 7, "/killer''", "worker_lost")},
+        dead={(A, 7, "/killer''", "worker_lost", 1)},
         layers=[1],
     )
 

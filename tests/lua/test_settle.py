@@ -73,7 +73,7 @@ def test_dead_is_kept_among_the_dead_letters_with_its_attempt(crawl: HandCrawl) 
         hosts={A: Host([0], at="ready")},
         ready=[A],
         queues={A: {0: ["/2"]}},
-        dead={1: (A, 4, "/1'", "http_500")},
+        dead={(A, 4, "/1'", "http_500", 1)},
         layers=[2],
     )
 
@@ -157,7 +157,7 @@ def test_a_host_that_fails_too_often_is_given_up(crawl: HandCrawl) -> None:
     assert crawl.state() == with_worker(
         counts={"discovered": 5, "dead": 1, "dead:timeout": 1, "filtered:host_down": 4},
         hosts={A: Host(failures=2)},
-        dead={2: (A, 0, "/1'", "timeout")},
+        dead={(A, 0, "/1'", "timeout", 1)},
         layers=[5],
     )
 
@@ -200,7 +200,7 @@ def test_a_batch_settles_each_lease_by_its_own_verdict(crawl: HandCrawl) -> None
         ready=[A],
         queues={A: {0: ["/4"]}},
         delayed=[(0, A, 0, "/3'")],
-        dead={3: (A, 0, "/2'", "r")},
+        dead={(A, 0, "/2'", "r", 1)},
         layers=[5],
     )
 

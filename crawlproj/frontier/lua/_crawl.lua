@@ -15,7 +15,8 @@
 --   6 DELAYED  zset    msgpack of host, level, entry, token to try again, by when (ms)
 --   7 WORKERS  zset    worker -> when it counts as dead unless it renews (ms)
 --   8 ABOUT    hash    worker -> JSON it tells about itself
---   9 DEAD     hash    token -> msgpack of host, level, entry, reason, at_ms
+--   9 DEAD     hash    number of a URL -> msgpack of host, level, entry, reason, at_ms, times that it
+--                      was given up (older letters: a token, and no times)
 --  10 SEEDS    set     exact keys of the seeds
 --  11 AUDIT    set     exact keys of the sampled URLs
 --  12 SCOPE    set     hosts or domains that seeds brought into scope

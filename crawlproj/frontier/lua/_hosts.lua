@@ -380,12 +380,6 @@ local function delay(token, name, level, entry, due)
   count('delayed', 1)
 end
 
-local function bury(token, name, level, entry, reason)
-  redis.call('HSET', DEAD, token, cmsgpack.pack(name, level, entry, reason, NOW))
-  count('dead', 1)
-  count('dead:' .. reason, 1)
-end
-
 -- After delayed URLs that could not be read: seeds among them would keep their pages for ever.
 local function mend_reserved()
   local all = redis.call('HKEYS', HOSTS)

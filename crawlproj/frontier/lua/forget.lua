@@ -2,16 +2,16 @@
 -- Throws dead letters away: the ledger counts them as filtered, so that it still balances.
 -- One that cannot be read stays where it is.
 --
--- ARGV  2 msgpack list of tokens
+-- ARGV  2 msgpack list of the letters' numbers
 -- Reply letters that were thrown away
 --include _crawl.lua
 --include _damage.lua
 local forgotten = 0
-for _, token in ipairs(cmsgpack.unpack(ARGV[2])) do
-  local packed = redis.call('HGET', DEAD, token)
+for _, letter in ipairs(cmsgpack.unpack(ARGV[2])) do
+  local packed = redis.call('HGET', DEAD, letter)
   local _, _, _, reason = read_url(packed)
   if type(reason) == 'string' then
-    redis.call('HDEL', DEAD, token)
+    redis.call('HDEL', DEAD, letter)
     count('dead', -1)
     count('dead:' .. reason, -1)
     count('filtered:forgotten', 1)

@@ -10,6 +10,7 @@
 --include _crawl.lua
 --include _damage.lua
 --include _hosts.lua
+--include _letters.lua
 local APART_MS = 1000
 local lost = redis.call('ZRANGE', WORKERS, '-inf', NOW, 'BYSCORE', 'LIMIT', 0, tonumber(ARGV[2]))
 local queued, dead = 0, {}
@@ -26,7 +27,7 @@ local function take_back(token, packed, nth)
   end
   count('leased', -1)
   if attempts_of(again) >= MAX_ATTEMPTS then
-    bury(token, name, level, again, 'worker_lost')
+    bury(name, level, again, 'worker_lost')
     dead[#dead + 1] = {name, level, again}
   elseif attempts_of(again) == 1 then
     enqueue(name, level, again, true)

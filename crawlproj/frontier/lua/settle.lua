@@ -24,6 +24,7 @@
 --include _damage.lua
 --include _hosts.lua
 --include _patterns.lua
+--include _letters.lua
 local FIELDS = 13
 local held = LEASED .. ARGV[2]
 local settled, done, bytes, late, statuses = 0, 0, 0, {}, {}
@@ -77,7 +78,7 @@ for at = 1, #items, FIELDS do
         enqueue(name, level, leased_entry, false)
       end
     elseif verdict == 'dead' then
-      bury(token, name, level, with_attempt(leased_entry), reason)
+      bury(name, level, with_attempt(leased_entry), reason)
     elseif verdict == 'retry' then
       delay(token, name, level, with_attempt(entry ~= '' and entry or leased_entry), NOW + delay_ms)
     elseif verdict == 'wait' then
