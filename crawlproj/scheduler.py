@@ -49,6 +49,7 @@ from crawlproj.worker import identity, join
 from crawlproj.worker.admission import Admission
 from crawlproj.worker.exchange import Hooks, Worker
 from crawlproj.worker.finish import Ending
+from crawlproj.worker.idle import Idle
 from crawlproj.worker.outcome import Held, Patience
 from crawlproj.worker.tracking import Notes
 
@@ -200,9 +201,11 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
         self.df.attach(self.worker, join.Identity.of(config))
         settings, crawl = self._crawler.settings, self.frontier.crawl
         seeds = join.seed_list(self.frontier.client, settings, spider, crawl)
+        self._idle = Idle(self._crawler, lambda: self._has_more)
         self._ending = Ending(
             self.frontier,
             seeds,
+            self._idle,
             stay=config.stay or join.waits_for_ever(spider),
             idle_s=max(self.idle_before_close, getattr(spider, "max_idle_time", 0)),
         )
@@ -378,7 +381,7 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
     @property
     def _has_more(self) -> bool:
         """What the spider starts with, and what is on its way: either goes on with the crawl, and
-        a seed opens one again that others have ended."""
+        a seed opens one again that others have ended; so does what is added when it is told."""
         return self._watch.is_starting or self.worker.backlog > 0
 
     async def _obey(self, state: State) -> None:
@@ -390,12 +393,17 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
                 self._ending.busy()
                 return
             state = await self._ending.look(state)
-        if state == "stopping":
+        elif state == "finished":
+            counts = await self.frontier.counts()
+            state = state if self._idle.may_end(counts.get("discovered", 0)) else "running"
+        if state == "running" and self._has_more:  # handlers of spider_idle have added it
+            self.worker.go_on()
+        elif state == "stopping":
             await self.worker.give_back()
             if self.worker.is_idle or self.worker.is_stuck:
                 self._watch.close("stopped")
-        elif state in ("finished", "stopped"):
-            self._watch.close(state)
+        elif state in ("finished", "stopped") or self._idle.reason:
+            self._watch.close(self._idle.reason or state)
 
     def _break_off(self) -> None:
         if broken_off := self._watch.cut():

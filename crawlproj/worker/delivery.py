@@ -76,6 +76,8 @@ class Delivery:
         self.pressure = Pressure(frontier.client, watermark)
         self.scope: set[str] = set()
         self.seen_locally = 0
+        self.goes_on = False
+        """True if what waits opens a crawl again that others have ended."""
         self._parts: list[deque[Part]] = []
         self._batch_size = 0
         self._moved_at = time.monotonic()
@@ -163,13 +165,15 @@ class Delivery:
             await self._come_late()
         self._parts = []
         self.outbox.gone(self._batch_size)
+        self.goes_on = self.goes_on and bool(self.outbox)
 
     async def _come_late(self) -> None:
         """A new seed that comes just when others have ended the crawl opens it again."""
         late = [item for parts in self._parts for _, items, _ in parts for item in items]
         seeds = [item for item in late if item.kind == Kind.SEED]
-        if await self._insist(partial(self._frontier.has_new, seeds)):
-            logger.info("Opening the crawl again: %s came as it ended", counted(len(seeds), "seed"))
+        if self.goes_on or await self._insist(partial(self._frontier.has_new, seeds)):
+            more = counted(len(seeds), "seed") if seeds else counted(len(late), "URL")
+            logger.info("Opening the crawl again: %s came as it ended", more)
             await self._insist(self._frontier.reopen)
             await self._push_to_the_end(self._parts)
         elif len(late) > len(seeds):

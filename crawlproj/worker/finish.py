@@ -7,6 +7,7 @@ import time
 from crawlproj.discover.seeds import SeedList, SeedListError
 from crawlproj.frontier.frontier import UNLIMITED, UNSETTLED, Frontier
 from crawlproj.frontier.messages import State
+from crawlproj.worker.idle import Idle
 
 PAGE_LIMIT = "page_limit"
 
@@ -14,9 +15,12 @@ PAGE_LIMIT = "page_limit"
 class Ending:
     """Watches for the end. `stay` waits for more seeds for ever, `idle_s` for a while."""
 
-    def __init__(self, frontier: Frontier, seeds: SeedList, *, stay: bool, idle_s: float) -> None:
+    def __init__(
+        self, frontier: Frontier, seeds: SeedList, idle: Idle, *, stay: bool, idle_s: float
+    ) -> None:
         self._frontier = frontier
         self._seeds = seeds
+        self._idle = idle
         self._stay = stay
         self._idle_s = idle_s
         self._idle_since: float | None = None
@@ -24,23 +28,26 @@ class Ending:
     def busy(self) -> None:
         """There is something to do: what was idle time is over."""
         self._idle_since = None
+        self._idle.busy()
 
     async def look(self, state: State) -> State:
         """The crawl's state, after ending it if nothing is left to do anywhere."""
         if await self._seeds_wait():
             return state
         counts = await self._frontier.counts()
-        if not counts.get("discovered") and not self._idle_s:
-            return state
+        discovered = counts.get("discovered", 0)
         # One shard may have used its share of the pages up while another has some to spare, and
         # then the crawl as a whole is not at its limit.
         rests = not counts.get("leased", 0)
-        if rests:
+        if rests and discovered:
             await self._spend_pages(counts.get("done", 0))
         if any(counts.get(name, 0) for name in UNSETTLED) and not (rests and state == "limit"):
             self.busy()
             return state
-        if self._stay or not self._has_waited():
+        # At a limit more would only be thrown away.
+        if state == "running" and not self._idle.may_end(discovered):
+            return state
+        if self._stay or not (discovered or self._idle_s) or not self._has_waited():
             return state
         return await self._frontier.finish()
 

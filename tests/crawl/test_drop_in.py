@@ -592,6 +592,93 @@ def test_a_spider_may_take_its_time_to_start_and_in_its_callbacks(shop: Shop) ->
     assert sorted(item["url"] for item in shop.items()) == sorted(map(origin.url, pages))
 
 
+STAGES = """
+from pathlib import Path
+
+from scrapy import Request, Spider, signals
+from scrapy.exceptions import CloseSpider, DontCloseSpider
+from scrapy_redis.spiders import RedisSpider
+
+
+class StagesSpider(RedisSpider):
+    name = "shop"
+    stage = 0
+
+    def parse(self, response):
+        yield {"path": response.url.split("/", 3)[3]}
+        self.base = response.urljoin("/")
+
+    def spider_idle(self):
+        if not hasattr(self, "base"):
+            return super().spider_idle()
+        self.stage += 1
+        if self.stage > 3:
+            raise CloseSpider("all stages done")
+        for path in ("known", f"stage{self.stage}"):
+            self.crawler.engine.crawl(Request(self.base + path))
+        if self.stage > 1:
+            raise DontCloseSpider
+
+
+class PatientSpider(Spider):
+    name = "patient"
+
+    @classmethod
+    def from_crawler(cls, crawler, *args, **kwargs):
+        spider = super().from_crawler(crawler, *args, **kwargs)
+        if crawler.settings.getbool("PATIENT"):
+            crawler.signals.connect(spider.wait, signals.spider_idle)
+        return spider
+
+    async def start(self):
+        yield Request(self.settings["BASE"])
+
+    def parse(self, response):
+        yield {"path": response.url.split("/", 3)[3]}
+
+    def wait(self):
+        if not Path("go").exists():
+            self.logger.info("Still waiting")
+            raise DontCloseSpider
+        self.crawler.engine.crawl(Request(self.settings["BASE"] + "late"))
+"""
+
+
+def test_an_idle_spider_is_told_and_what_it_adds_goes_on_with_the_crawl(
+    shop: Shop, redis_server: RedisServer
+) -> None:
+    """As with scrapy-redis: it may feed another stage, stay open, and say why it closes."""
+    add_spider(shop.ships.project, "shop", STAGES)
+    with Origin({}, default=Reply()) as origin:
+        for number, project in enumerate((SCRAPY_REDIS, {})):
+            redis_server.cli("-n", str(number), "lpush", "shop:start_urls", origin.url("/"))
+            shop.crawl({"REDIS_URL": redis_server.url.replace("/0", f"/{number}"), **project})
+        for worker in shop.ships.workers:
+            assert worker.wait(60) == "all stages done", worker.log[-4000:]
+    theirs, ours = (
+        sorted(item["path"] for item in json.loads(part.read_text()))
+        for part in sorted(shop.ships.project.glob("out-*.json"))
+    )
+    assert ours == theirs == ["", "known", "stage1", "stage2", "stage3"]
+
+
+def test_a_spider_that_is_kept_open_goes_on_with_a_crawl_that_others_have_ended(
+    shop: Shop,
+) -> None:
+    add_spider(shop.ships.project, "shop", STAGES)
+    with Origin({}, default=Reply()) as origin:
+        base = {"BASE": origin.url("/")}
+        patient = shop.crawl({**base, "PATIENT": "True"}, "patient")
+        patient.wait_for_log("Still waiting")
+        assert shop.crawl(base, "patient").wait(30) == "finished"
+        assert shop.ships.status("patient")["state"] == "finished"
+        (shop.ships.project / "go").touch()
+        assert patient.wait(30) == "finished", patient.log[-4000:]
+    assert "Opening the crawl again: 1 URL came as it ended" in patient.log
+    assert sorted(item["path"] for item in shop.items()) == ["", "late"]
+    assert_settled(shop.ships.status("patient"))
+
+
 def test_without_a_redis_the_log_says_so_in_one_line(shop: Shop) -> None:
     worker = shop.crawl({"REDIS_URL": "redis://127.0.0.1:1/0"})
     assert worker.wait(20) == "could not start"
