@@ -6,7 +6,6 @@ import asyncio
 import json
 import socket
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import aiohttp
 import pytest
@@ -16,7 +15,7 @@ from crawlproj.demo.log import fetch_counts
 from crawlproj.fetch.addresses import AddressPolicy
 from crawlproj.fetch.connections import AddressRefused, SafeConnector
 from crawlproj.fetch.handler import open_session
-from tests.servers.fleet import Fleet, fleet
+from tests.servers.fleet import Fleet
 from tests.servers.origin import Origin, Reply, Request
 from tests.servers.redis import RedisServer
 
@@ -80,12 +79,6 @@ def get(
 def origin() -> Iterator[Origin]:
     with Origin({}, default=Reply(body=b"hello")) as server:
         yield server
-
-
-@pytest.fixture
-def ships(tmp_path: Path, redis_server: RedisServer) -> Iterator[Fleet]:
-    with fleet(tmp_path, redis_server.url) as sailing:
-        yield sailing
 
 
 def test_a_refused_address_is_not_connected_to(origin: Origin) -> None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import repeat
-from pathlib import Path
 
 import pytest
 
 from crawlproj.fetch.content import ContentMiddleware
-from tests.servers.fleet import Fleet, fleet
+from tests.servers.fleet import Fleet
 from tests.servers.origin import Origin, Raw, Reply, Request
-from tests.servers.redis import RedisServer
 
 CHUNK = bytes(50_000)
 PDF_BYTES = 100 * len(CHUNK)
@@ -58,12 +56,6 @@ class Site:
                 headers={"Content-Type": "text/plain"}, body=b"User-agent: *\nDisallow: /plain"
             ),
         }
-
-
-@pytest.fixture
-def ships(tmp_path: Path, redis_server: RedisServer) -> Iterator[Fleet]:
-    with fleet(tmp_path, redis_server.url) as sailing:
-        yield sailing
 
 
 def crawl(ships: Fleet, site: Site, **settings: object) -> dict[str, dict[str, str]]:

@@ -6,7 +6,6 @@ import secrets
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -14,20 +13,13 @@ import pytest
 from crawlproj.demo.log import Logged, most_concurrent
 from crawlproj.operate.audit import RESOLUTION_S, smallest_slot_gap_s
 from crawlproj.urls import registrable_domain
-from tests.servers.fleet import Fleet, fleet
+from tests.servers.fleet import Fleet
 from tests.servers.origin import Origin, Reply, Request
-from tests.servers.redis import RedisServer
 
 DELAY_S = 0.1
 PAGES = 4
 DOMAINS = ("shop.example", "news.example")
 NAMES = [f"{name}.{domain}" for domain in DOMAINS for name in ("a", "b", "c")]
-
-
-@pytest.fixture
-def ships(tmp_path: Path, redis_server: RedisServer) -> Iterator[Fleet]:
-    with fleet(tmp_path, redis_server.url) as sailing:
-        yield sailing
 
 
 @pytest.fixture

@@ -18,13 +18,6 @@ from tests.servers.fleet import Fleet, fleet
 from tests.servers.origin import HANG, Origin, Reply, Route
 from tests.servers.redis import RedisServer, wait_for
 
-
-@pytest.fixture
-def ships(tmp_path: Path, redis_server: RedisServer) -> Iterator[Fleet]:
-    with fleet(tmp_path, redis_server.url) as sailing:
-        yield sailing
-
-
 # Dead letters
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -25,12 +24,6 @@ def site(disallowed: str) -> dict[str, Route]:
 
 def paths(origin: Origin) -> list[str]:
     return sorted(request.path for request in origin.requests())
-
-
-@pytest.fixture
-def ships(tmp_path: Path, redis_server: RedisServer) -> Iterator[Fleet]:
-    with fleet(tmp_path, redis_server.url) as sailing:
-        yield sailing
 
 
 def test_http_and_https_of_one_name_and_port_each_have_their_own_robots_txt(

@@ -4,29 +4,22 @@ reach what has been leased already. Judged at the origin."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import pairwise
 from math import inf
-from pathlib import Path
 
 import pytest
 
 from crawlproj.demo.log import most_concurrent
 from crawlproj.operate.audit import RESOLUTION_S, smallest_slot_gap_s
-from tests.servers.fleet import Fleet, fleet
+from tests.servers.fleet import Fleet
 from tests.servers.origin import Answer, Origin, Reply, Request
-from tests.servers.redis import RedisServer, wait_for
+from tests.servers.redis import wait_for
 
 OPEN = {"ROBOTSTXT_OBEY": "False"}
 RETRY_AFTER_S = 4
 GRACE_S = 1.5
 """For requests that are on their way, and for half a second until another worker hears of it."""
-
-
-@pytest.fixture
-def ships(tmp_path: Path, redis_server: RedisServer) -> Iterator[Fleet]:
-    with fleet(tmp_path, redis_server.url) as sailing:
-        yield sailing
 
 
 def pages(number: int, delay_s: float = 0.0) -> Callable[[Request], Answer]:

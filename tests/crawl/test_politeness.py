@@ -154,12 +154,6 @@ def make_house(number: int) -> House:
     return House(crawl_delay_s, **kinds[number % len(kinds)])
 
 
-@pytest.fixture
-def ships(tmp_path: Path, redis_server: RedisServer) -> Iterator[Fleet]:
-    with fleet(tmp_path, redis_server.url) as sailing:
-        yield sailing
-
-
 def assert_settled(ships: Fleet) -> None:
     now = ships.status()
     assert now["balance"] == 0

@@ -8,15 +8,14 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from crawlproj.demo import DemoServer, WebSpec
 from crawlproj.operate.fleet import MOST_REPLACED, Place
 from crawlproj.worker.memory_limit import REPLACE_ME
-from tests.servers.fleet import PROJECT, Fleet, fleet
-from tests.servers.redis import RedisServer, wait_for
+from tests.servers.fleet import PROJECT, Fleet
+from tests.servers.redis import wait_for
 
 WEB = WebSpec(hosts=4, pages=160).smooth()
 POLITE = 0.2
@@ -27,12 +26,6 @@ POLITE = 0.2
 def web() -> Iterator[DemoServer]:
     with DemoServer(WEB) as server:
         yield server
-
-
-@pytest.fixture
-def ships(tmp_path: Path, redis_server: RedisServer) -> Iterator[Fleet]:
-    with fleet(tmp_path, redis_server.url) as sailing:
-        yield sailing
 
 
 def _sail(ships: Fleet, web: DemoServer, *settings: str) -> subprocess.Popen[str]:

@@ -20,7 +20,7 @@ from crawlproj.frontier.frontier import Frontier, Limits
 from crawlproj.frontier.messages import Kind, Push
 from crawlproj.frontier.records import address, encode_link
 from crawlproj.server.connection import connect
-from tests.servers.fleet import Fleet, fleet
+from tests.servers.fleet import Fleet
 from tests.servers.origin import Origin, Reply
 from tests.servers.redis import RedisServer, wait_for
 
@@ -28,12 +28,6 @@ SEEDS = keys.start_urls("site")
 REJECTED = keys.rejected(SEEDS)
 PAGE = Reply(body=b"<title>t</title>")
 FAST = {"ROBOTSTXT_OBEY": "False"}
-
-
-@pytest.fixture
-def ships(tmp_path: Path, redis_server: RedisServer) -> Iterator[Fleet]:
-    with fleet(tmp_path, redis_server.url) as sailing:
-        yield sailing
 
 
 @pytest.fixture

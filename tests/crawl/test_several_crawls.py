@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from redis import Redis
 
 from crawlproj.frontier import keys
-from tests.servers.fleet import Fleet, fleet
+from tests.servers.fleet import Fleet
 from tests.servers.origin import Origin, Reply
-from tests.servers.redis import RedisServer, wait_for
+from tests.servers.redis import wait_for
 
 FAST = {"ROBOTSTXT_OBEY": "False"}
 LINKS = Reply(body=b"<a href=/1>1</a><a href=/2>2</a>")
-
-
-@pytest.fixture
-def ships(tmp_path: Path, redis_server: RedisServer) -> Iterator[Fleet]:
-    with fleet(tmp_path, redis_server.url) as sailing:
-        yield sailing
 
 
 @pytest.fixture(scope="module")

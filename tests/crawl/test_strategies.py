@@ -6,23 +6,13 @@ is leased, so the order at the origin is the frontier's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 
-import pytest
-
-from tests.servers.fleet import Fleet, fleet
+from tests.servers.fleet import Fleet
 from tests.servers.origin import Origin, Reply
-from tests.servers.redis import RedisServer
 
 LONG = "/" + "l" * 100
 QUERY = "/?q=" + "q" * 51
-
-
-@pytest.fixture
-def ships(tmp_path: Path, redis_server: RedisServer) -> Iterator[Fleet]:
-    with fleet(tmp_path, redis_server.url) as sailing:
-        yield sailing
 
 
 def fetched(ships: Fleet, graph: Mapping[str, Sequence[str]], **args: str) -> list[str]:

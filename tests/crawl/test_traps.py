@@ -6,7 +6,6 @@ import calendar
 import json
 import re
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -94,12 +93,6 @@ def test_each_link_left_alone_is_counted_with_its_reason(crawled: Crawled) -> No
 def test_a_path_that_repeats_itself_ends_after_three_times(crawled: Crawled) -> None:
     loops = [path for path in crawled.fetched if re.fullmatch(r"/(loop/)+", path)]
     assert sorted(loops, key=len) == ["/loop/", "/loop/loop/", "/loop/loop/loop/"]
-
-
-@pytest.fixture
-def ships(tmp_path: Path, redis_server: RedisServer) -> Iterator[Fleet]:
-    with fleet(tmp_path, redis_server.url) as sailing:
-        yield sailing
 
 
 def month(request: Request) -> Reply:
