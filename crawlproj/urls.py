@@ -25,11 +25,14 @@ MAX_LENGTH = 2083
 
 # fmt: off
 SESSION_PARAMS = (
-    "jsessionid", "phpsessid", "aspsessionid*", "asp.net_sessionid", "cfid", "cftoken",
-    "sessionid", "session_id", "sid~", "s~",
+    "jsessionid", "phpsessid", "aspsessionid*", "asp.net_sessionid", "cftoken",
+    "cfid~", "sessionid~", "session_id~", "sid~", "s~",
 )
 """Parameters that name a visit, not a page. `name*` is a prefix; `name~` is dropped only with a
-value like a session token (16 or more letters and digits), since `sid=7` is often a section."""
+value that is a token for certain, since `sid=7` is a section and `s=insurance` a search."""
+
+_TOKEN = "(?=[0-9a-z]{20})(?:[0-9]*+[a-z]++[0-9]++){4,}+[a-z]*+"
+"""Random letters and digits: long, and mixed more often than words, years and products are."""
 
 TRACKING_PARAMS = (
     "utm_*", "gclid", "gclsrc", "dclid", "gbraid", "wbraid", "fbclid", "msclkid", "yclid",
@@ -97,7 +100,7 @@ class Url(NamedTuple):
 
 def param_pattern(names: Iterable[str]) -> re.Pattern[str]:
     """Compile names of parameters to drop (as in `SESSION_PARAMS`) for `normalise`."""
-    tails = {"*": "[^=]*(?:=.*)?", "~": "=[0-9a-z]{16,}"}
+    tails = {"*": "[^=]*(?:=.*)?", "~": f"={_TOKEN}"}
     alternatives = [
         re.escape(name[:-1]) + tails[name[-1]]
         if name[-1] in tails
@@ -286,8 +289,11 @@ def _to_ascii(name: str, origin: str) -> str:
 
 
 def _a_label(label: str) -> str:
-    if label.isascii() and not label.startswith("xn--"):
+    is_punycode = label.startswith("xn--")
+    if label.isascii() and not is_punycode:
         return label
+    if is_punycode and not label.isascii():
+        raise ValueError(f"punycode with other letters in {label[:63]!r}")
     unicode = label.removeprefix("xn--").encode().decode("punycode") if label.isascii() else label
     if len(label) > 63 or unicode.isascii() or idna.uts46_remap(unicode, False) != unicode:
         raise ValueError(f"bad label {label[:63]!r}")

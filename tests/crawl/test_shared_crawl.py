@@ -246,7 +246,7 @@ def test_a_worker_has_no_more_requests_under_way_than_it_may(ships: Fleet, downl
 
 def test_a_worker_that_joins_reads_pages_by_the_plan_of_the_crawl(ships: Fleet) -> None:
     """Not by its own settings: it was told neither of images nor of parameters."""
-    token = "0123456789abcdef"
+    token = "9b1deb4d3b7d4bad9bdd2b0d7b3dcb6d"
     routes: dict[str, Route] = {
         "/": Reply(body=b"<img src=/i.png>"),
         "/i.png": Reply(headers={"Content-Type": "image/png"}),
