@@ -1,12 +1,12 @@
 """Every setting of ours: its name, type, default and meaning, written once and read here only.
 
 Components take plain values; whoever builds them from a crawler asks `Config.from_settings`.
-Names that begin like ours but are not ours stop the start, with the nearest real one.
+Names that begin like ours but are not ours stop the start, with the nearest real one; in a project
+that only has our scheduler, those that are near to none of ours are left alone.
 """
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 
+from crawlproj import misspelt
 from crawlproj.discover.patterns import ALIKE, OFF, SAME
 from crawlproj.discover.shapes import MAX_DEPTH, MAX_PARAMS, MAX_REPEATS
 from crawlproj.errors import ConfigError
@@ -326,6 +327,12 @@ class Config:
         _WORDS,
         "content whose body is read; other pages are recorded by their headers",
     )
+    strict: bool = _option(
+        "CRAWL_STRICT",
+        False,
+        _BOOL,
+        "stop at any name that begins like ours and is not, not only at one that looks misspelt",
+    )
     dns_ttl_s: float = _option(
         "CRAWL_DNS_TTL", 300.0, _SECONDS, "seconds for which a resolved name is believed"
     )
@@ -446,7 +453,7 @@ class Config:
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any], given: Iterable[str] = ()) -> Config:
         """Read and check all of ours; `given` are the arguments by which the user set some."""
-        _refuse_unknown(settings)
+        of_others(settings)
         named = set(given)
         values = {}
         for spec in fields(cls):
@@ -521,7 +528,7 @@ def refuse_unknown_arguments(given: Iterable[str]) -> None:
     known = arguments()
     for name in given:
         if name not in known:
-            raise ConfigError(f"-a {name}=…: no such argument{_nearest(name, known)}")
+            raise ConfigError(f"-a {name}=…: no such argument{misspelt.hint(name, known)}")
 
 
 def _parsed(name: str, raw: Any, accepts: Accepts) -> Any:
@@ -552,14 +559,15 @@ def _from_scrapy(settings: Mapping[str, Any], own: Mapping[str, Any]) -> dict[st
     return found
 
 
-def _refuse_unknown(settings: Mapping[str, Any]) -> None:
+def of_others(settings: Mapping[str, Any]) -> list[str]:
+    """Names that begin like ours and are not. One that looks like a slip stops the start; in our
+    own project (CRAWL_STRICT), where nobody else has such names, any does."""
     known = [option.setting for option in options()]
-    for name in settings:
-        if name.startswith(PREFIXES) and name not in known:
-            raise ConfigError(f"{name}: no such setting{_nearest(name, known)}")
-
-
-def _nearest(name: str, known: Iterable[str]) -> str:
-    names = list(known)
-    close = difflib.get_close_matches(name, names, n=1)
-    return f"; did you mean {close[0]}?" if close else f"; there are {', '.join(sorted(names))}"
+    unknown = [name for name in settings if name.startswith(PREFIXES) and name not in known]
+    is_strict = _parsed("CRAWL_STRICT", settings.get("CRAWL_STRICT") or False, _BOOL)
+    for name in unknown:
+        if is_strict:
+            raise ConfigError(f"{name}: no such setting{misspelt.hint(name, known)}")
+        if slip := misspelt.meant(name, known, PREFIXES):
+            raise ConfigError(f"{name}: no such setting; did you mean {slip}?")
+    return unknown

@@ -19,7 +19,7 @@ from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.misc import load_object
 from scrapy_redis import scheduler as scrapy_redis_scheduler
 
-from crawlproj.config import Config, asked_for, crawl_name, names_connections
+from crawlproj.config import Config, asked_for, crawl_name, names_connections, of_others
 from crawlproj.discover.discovery import Discovery
 from crawlproj.discover.links import MAX_SHOWN
 from crawlproj.discover.patterns import Evidence
@@ -87,6 +87,8 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
             self = cls(server=None)  # open() says what is wrong, in one line
             self.stats = crawler.stats
         self.config = Config.from_settings(crawler.settings)
+        if others := of_others(crawler.settings):
+            logger.info("Left alone as settings of others: %s", ", ".join(others))
         self._crawler = crawler
         self._resolved = resolved
         self._watch = EngineWatch(crawler)

@@ -12,6 +12,7 @@ USER_AGENT = "crawlproj/0.1 (+https://example.com/bot)"
 SPIDER_MODULES = ["spiders"]
 NEWSPIDER_MODULE = "spiders"
 COMMANDS_MODULE = "crawlproj.commands"
+CRAWL_STRICT = True
 
 # The shared frontier
 SCHEDULER = "crawlproj.scheduler.Scheduler"

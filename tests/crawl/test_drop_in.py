@@ -27,6 +27,7 @@ SPIDER_MODULES = ["shop.spiders"]
 REDIS_URL = {url!r}
 SCHEDULER = "crawlproj.scheduler.Scheduler"
 DUPEFILTER_CLASS = "crawlproj.dupefilter.SeenFilter"
+CRAWL_DATE = "of the project's own"
 """
 
 SPIDER = """
@@ -461,6 +462,7 @@ def test_the_same_seed_is_fetched_as_often_as_it_is_pushed(
 def test_a_spider_that_never_gets_a_seed_closes_after_its_idle_time(shop: Shop) -> None:
     worker = shop.crawl(STOP_WHEN_IDLE)
     assert worker.wait(20) == "finished"
+    assert "Left alone as settings of others: CRAWL_DATE" in worker.log
 
 
 @pytest.mark.parametrize(

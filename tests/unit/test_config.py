@@ -12,6 +12,7 @@ from crawlproj.config import (
     PREFIXES,
     Config,
     arguments,
+    of_others,
     options,
     refuse_unknown_arguments,
 )
@@ -61,6 +62,7 @@ BAD: dict[str, tuple[list[Any], str]] = {
     "CRAWL_PROXIES": (["p:3128", "http://p", "socks5://p:1", "http://:1", 5], "give proxies such"),
     "CRAWL_ALLOW_ADDRESSES": (["10.0.0.0/99", "home", 5], "give networks such as"),
     "CRAWL_CONTENT_TYPES": ([5, [5]], "give words, separated by commas"),
+    "CRAWL_STRICT": (["perhaps"], "give true or false"),
     "CRAWL_DNS_TTL": (NOT_SECONDS, SECONDS),
     "POLITENESS_SLOWNESS": (["-1", "slow", math.nan], "give a"),
     "POLITENESS_LONGEST_PAUSE": (NOT_SECONDS, SECONDS),
@@ -165,25 +167,53 @@ def test_what_is_not_set_has_its_default(unset: Any) -> None:
     assert (found.scope, found.pages, found.shards) == (defaults.scope, None, defaults.shards)
 
 
-@pytest.mark.parametrize(
-    ("misspelt", "meant"),
-    [
-        ("CRAWL_PAGE", "CRAWL_PAGES"),
-        ("POLITENESS_DELAYS", "POLITENESS_DELAY"),
-        ("FRONTIER_SHARD", "FRONTIER_SHARDS"),
-        ("SEEN_CAPACTIY", "SEEN_CAPACITY"),
-    ],
-)
-def test_an_unknown_setting_stops_the_start_and_suggests_the_nearest(
-    misspelt: str, meant: str
+STRICT = {"CRAWL_STRICT": True}
+"""As in the project that this package belongs to."""
+
+SLIPS = [
+    ("CRAWL_PAGE", "CRAWL_PAGES"),
+    ("CRAWL_PAEGS", "CRAWL_PAGES"),
+    ("POLITENESS_DELAYS", "POLITENESS_DELAY"),
+    ("FRONTIER_SHARD", "FRONTIER_SHARDS"),
+    ("SEEN_CAPACTIY", "SEEN_CAPACITY"),
+]
+
+
+@pytest.mark.parametrize("project", [STRICT, {}], ids=["ours", "another's"])
+@pytest.mark.parametrize(("misspelt", "meant"), SLIPS)
+def test_a_misspelt_setting_stops_the_start_and_suggests_the_nearest(
+    project: dict[str, bool], misspelt: str, meant: str
 ) -> None:
     with pytest.raises(ConfigError, match=f"^{misspelt}: no such setting; did you mean {meant}"):
-        Config.from_settings({misspelt: "1"})
+        Config.from_settings({**project, misspelt: "1"})
 
 
-def test_a_setting_like_none_of_ours_is_told_all_there_are() -> None:
+@pytest.mark.parametrize(
+    ("misplaced", "meant"),
+    [
+        ("CRAWL_DELAY", "POLITENESS_DELAY"),
+        ("POLITENESS_PAGES_PER_HOST", "CRAWL_PAGES_PER_HOST"),
+        ("CRAWL_MEMRY_LIMT_MB", "CRAWL_MEMORY_LIMIT_MB"),
+    ],
+)
+def test_so_does_one_of_another_prefix_and_a_long_one_with_two_slips(
+    misplaced: str, meant: str
+) -> None:
+    with pytest.raises(ConfigError, match=f"^{misplaced}: no such setting; did you mean {meant}"):
+        Config.from_settings({misplaced: "1"})
+
+
+def test_in_our_project_a_setting_like_none_of_ours_is_told_all_there_are() -> None:
     with pytest.raises(ConfigError, match=r"^SEEN_9: no such setting; there are CRAWL_ALLOW, "):
-        Config.from_settings({"SEEN_9": 1})
+        Config.from_settings({**STRICT, "SEEN_9": 1})
+
+
+@pytest.mark.parametrize(
+    "name", ["CRAWL_DATE", "CRAWL_SPEED", "CRAWL_JOB_ID", "FRONTIER_MODE", "SEEN_9", "CRAWL_STATE"]
+)
+def test_in_another_project_a_setting_like_none_of_ours_is_its_own(name: str) -> None:
+    assert Config.from_settings({name: "1"}) == Config.from_settings({})
+    assert of_others({name: "1", "CRAWL_PAGES": 5, "BOT_NAME": "x"}) == [name]
 
 
 def test_settings_of_others_are_left_alone() -> None:
