@@ -10,6 +10,9 @@ import asyncio
 import logging
 import os
 import socket
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from redis.exceptions import RedisError
@@ -50,6 +53,7 @@ from crawlproj.worker.admission import Admission
 from crawlproj.worker.exchange import Hooks, Worker
 from crawlproj.worker.finish import Ending
 from crawlproj.worker.idle import Idle
+from crawlproj.worker.lobby import Lobby, check_seed
 from crawlproj.worker.outcome import Held, Patience
 from crawlproj.worker.tracking import Notes
 
@@ -75,6 +79,12 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
     holds: Holds
     _groups: AddressGroups | None
     _intake: asyncio.Task[None] | None
+    _waiting: asyncio.Task[None] | None
+    _obeyed: State
+    _lobby: Lobby
+    _early: list[Request]
+    """What the spider came up with before there was a crawl to work at."""
+    _when_joined: list[Callable[[], None]]
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Scheduler:
@@ -92,7 +102,10 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
         self._crawler = crawler
         self._resolved = resolved
         self._watch = EngineWatch(crawler)
-        self._intake = None
+        self._intake = self._waiting = None
+        self._obeyed = "running"
+        self._early = []
+        self._when_joined = []
         return self
 
     # What others may ask
@@ -126,6 +139,7 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
 
     async def _open(self, spider: Spider) -> None:
         self.spider = spider
+        self._idle = Idle(self._crawler, lambda: self._has_more)
         try:
             client = await connection.connect(self._resolved.url, self._resolved.params)
             crawl = crawl_name(self._crawler.settings, spider)
@@ -138,21 +152,87 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
             self.frontier = Frontier(
                 client, crawl, name, one_in, replication=replication, overrides=overrides
             )
-            asked = asked_for(self._crawler.settings)
-            self.config = await join.join(self.frontier, self.config, asked, spider.name)
-            await identity.make_way(self.frontier)
+            if not await self._join(brings_seed=bool(self.config.seeds)):
+                self._lobby = self._make_lobby()
+                self._waiting = asyncio.create_task(self._wait_for_seeds())
         except CrawlError as error:
             logger.error("%s", error)
             # Not raised from here: the engine cannot close cleanly what it has not opened yet.
             self._crawler.signals.connect(self._decline, signals.spider_opened)
-            return
+
+    async def _join(self, *, brings_seed: bool, seed_found_at: str = "") -> bool:
+        """Begin, join or resume the crawl and go to work; False if there is nothing to work at."""
+        joined = await join.join(
+            self.frontier,
+            self.config,
+            asked_for(self._crawler.settings),
+            spider=self.spider.name,
+            brings_seed=brings_seed,
+            seed_found_at=seed_found_at,
+        )
+        if joined is None:
+            return False
+        self.config = joined
+        await identity.make_way(self.frontier)
         self._build()
         self.notes.listen(self._crawler, self._watch)
         self._watch.quicken()
         is_given = bool(self._crawler.settings.getpriority("RETRY_TIMES"))
         self._watch.limit_retries(self.frontier.limits.max_attempts - 1, is_given=is_given)
+        for callback in self._when_joined:
+            callback()
         await self.worker.start()
         self._intake = asyncio.create_task(self._take_in.run())
+        early, self._early = self._early, []
+        for request in early:
+            self.enqueue_request(request)
+        return True
+
+    def when_joined(self, callback: Callable[[], None]) -> None:
+        """Call back once this worker has a crawl to work at: now, if it has."""
+        if self.is_open:
+            callback()
+        else:
+            self._when_joined.append(callback)
+
+    def _make_lobby(self) -> Lobby:
+        settings, spider, crawl = self._crawler.settings, self.spider, self.frontier.crawl
+        is_patient = self.config.stay or join.waits_for_ever(spider) or not self._idle_s
+        return Lobby(
+            self.frontier,
+            join.seed_list(self.frontier.client, settings, spider, crawl),
+            redis=connection.mask(self._resolved.url),
+            folder=Path(self.config.output) / crawl,
+            check=_seed_check(spider),
+            brings_own=lambda: bool(self._early),
+            may_bring=lambda: self._watch.is_starting,
+            lease_timeout_s=self.config.lease_timeout_s,
+            idle=self._idle,
+            patience_s=float("inf") if is_patient else self._idle_s,
+        )
+
+    async def _wait_for_seeds(self) -> None:
+        try:
+            while True:
+                epoch = self.frontier.shards[0].epoch
+                found = await self._lobby.wait()
+                if found in ("stopped", "nothing"):
+                    self._watch.close(
+                        found if found == "stopped" else self._idle.reason or "finished"
+                    )
+                    return
+                brings, at = found != "crawl", "" if found == "own seed" else epoch
+                if await self._join(brings_seed=brings, seed_found_at=at):
+                    return
+        except Exception as error:
+            is_known = isinstance(error, CrawlError)
+            logger.error("%s", error, exc_info=None if is_known else error)
+            self._watch.close("could not start")
+
+    @property
+    def _idle_s(self) -> float:
+        """How long scrapy-redis's settings let a spider be idle before it closes."""
+        return float(max(self.idle_before_close, getattr(self.spider, "max_idle_time", 0)))
 
     def _decline(self) -> None:
         raise CloseSpider("could not start")
@@ -203,13 +283,12 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
         self.df.attach(self.worker, join.Identity.of(config))
         settings, crawl = self._crawler.settings, self.frontier.crawl
         seeds = join.seed_list(self.frontier.client, settings, spider, crawl)
-        self._idle = Idle(self._crawler, lambda: self._has_more)
         self._ending = Ending(
             self.frontier,
             seeds,
             self._idle,
             stay=config.stay or join.waits_for_ever(spider),
-            idle_s=max(self.idle_before_close, getattr(spider, "max_idle_time", 0)),
+            idle_s=self._idle_s,
         )
         self._take_in = Intake(
             seeds,
@@ -234,6 +313,7 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
 
     async def _close(self) -> None:
         if self._intake is None:
+            await self._leave_lobby()
             return
         self._intake.cancel()
         if self._groups:
@@ -248,9 +328,20 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
         finally:
             await self.frontier.close()
 
+    async def _leave_lobby(self) -> None:
+        if self._waiting is None:
+            return
+        self._waiting.cancel()
+        with suppress(CrawlError, RedisError):
+            await self._lobby.leave()
+        await self.frontier.close()
+
     # Scrapy's verbs
 
     def enqueue_request(self, request: Request) -> bool:
+        if not self.is_open:
+            self._early.append(request)
+            return True
         try:
             return self._enqueue(request)
         except UrlError as error:
@@ -278,7 +369,7 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
         return True
 
     def next_request(self) -> Request | None:
-        if self._groups and self._groups.is_full:
+        if not self.is_open or (self._groups and self._groups.is_full):
             return None
         while lease := self.worker.take():
             held = Held(lease, self.worker.now)
@@ -297,7 +388,7 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
         return True
 
     def __len__(self) -> int:
-        return self.worker.backlog
+        return self.worker.backlog if self.is_open else len(self._early)
 
     def __bool__(self) -> bool:
         """Not false for being empty, as its length would have it."""
@@ -384,9 +475,13 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
     def _has_more(self) -> bool:
         """What the spider starts with, and what is on its way: either goes on with the crawl, and
         a seed opens one again that others have ended; so does what is added when it is told."""
-        return self._watch.is_starting or self.worker.backlog > 0
+        return self._watch.is_starting or len(self) > 0
 
     async def _obey(self, state: State) -> None:
+        if state == "paused" != self._obeyed:
+            crawl = self.frontier.crawl
+            logger.info("The crawl is paused: scrapy resume %s lets its workers go on", crawl)
+        self._obeyed = state
         if state in ("running", "finished") and self._has_more:
             self._ending.busy()
             return
@@ -442,6 +537,14 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
 def is_in_use(settings: BaseSettings) -> bool:
     """Whether a project has our scheduler, or one derived from it."""
     return issubclass(load_object(settings["SCHEDULER"]), Scheduler)
+
+
+def _seed_check(spider: Spider) -> Callable[[bytes], Any] | None:
+    """What tells a seed that can be used from one that cannot, where that is known: seeds may be
+    anything to a spider that makes requests of them itself."""
+    if hasattr(spider, "make_request_from_data"):
+        return getattr(spider, "check_seed", None)
+    return check_seed
 
 
 def _rules(config: Config) -> Rules:

@@ -23,6 +23,7 @@ from crawlproj.politeness.robots import directives
 from crawlproj.server import connection
 from crawlproj.urls import Url, UrlError, location
 from crawlproj.worker.identity import name_worker
+from crawlproj.worker.lobby import check_seed
 from crawlproj.worker.outcome import RedirectLoop, RedirectNowhere
 
 if TYPE_CHECKING:
@@ -91,6 +92,8 @@ class SiteSpider(scrapy.Spider):
             url, meta = self._normal(seed), {"is_start_request": True}
             priority = self._discovery().seed_priority(url)
             yield Request(str(url), dont_filter=True, meta=meta, priority=priority)
+
+    check_seed = staticmethod(check_seed)
 
     def make_request_from_data(self, data: bytes) -> Request:
         """A seed from `site:start_urls`."""

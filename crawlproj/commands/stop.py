@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 
+from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.operate.command import FrontierCommand, show
+from crawlproj.plural import counted
 
 
 class Command(FrontierCommand):
@@ -21,5 +23,15 @@ class Command(FrontierCommand):
             "stopped": "stopped; no worker was running",
             "finished": "it has finished already",
         }
+        waiting = await _waiting(frontier) if state == "finished" else 0
+        if waiting:
+            await frontier.dismiss()
+            texts[state] += f"; {counted(waiting, 'worker')} that waited for seeds leave"
         show(opts, {"state": state}, f"{frontier.crawl}: {texts[state]}")
-        return 1 if state == "finished" else 0
+        return 1 if state == "finished" and not waiting else 0
+
+
+async def _waiting(frontier: Frontier) -> int:
+    """Workers that wait at a crawl which has finished for the next to begin."""
+    seconds, _ = await frontier.client.time()
+    return int(await frontier.client.zcount(keys.workers(frontier.crawl, 0), seconds * 1000, "inf"))

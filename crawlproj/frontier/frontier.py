@@ -42,6 +42,8 @@ UNLIMITED = -1
 MOST_SHARDS = 16_384
 _KINDS: dict[type, tuple[type, ...]] = {int: (int,), float: (int, float), str: (str,)}
 UNSETTLED = ("queued", "delayed", "leased")
+DISMISSALS = "dismissals"
+"""Field of META: how often those who wait for seeds were sent away."""
 HOST, DOMAIN, ADDRESS = "host", "domain", "address"
 """What keeps one pace: a host by itself, or all hosts of a registrable domain or an address."""
 
@@ -127,8 +129,17 @@ class Frontier:
         self._configured = self.overrides
         self._paces = 0
 
-    async def open(self, limits: Limits, plan: dict[str, Any], run: str) -> Opened:
-        """Begin, join or resume the crawl. The limits and plan of a crawl that exists win."""
+    async def open(
+        self,
+        limits: Limits,
+        plan: dict[str, Any],
+        run: str,
+        *,
+        brings_seed: bool = True,
+        seed_found_at: str = "",
+    ) -> Opened:
+        """Begin, join or resume the crawl, or find that there is none to work at without a seed.
+        The limits and plan of a crawl that exists win."""
         offered = {"version": plans.VERSION, **plan, "limits": vars(limits)}
         text = json.dumps(offered)
         first = Shard(self.client, self.crawl, 0, Geometry(1, 0.1), self.audit_one_in)
@@ -138,9 +149,13 @@ class Frontier:
             run=run,
             fields=limits.fields(0, text),
             lasts_ms=limits.lasts_ms,
+            brings_seed=brings_seed,
+            seed_found_at=seed_found_at,
         )
         self.limits = Limits.of(opened.plan)
         self._attach(opened.epoch)
+        if opened.mode == "waiting":
+            return opened
         for shard in self.shards[1:]:
             await shard.open(
                 "",
@@ -415,6 +430,10 @@ class Frontier:
         """Set the state on every shard; returns the first shard's afterwards."""
         states = [await shard.control(wanted, allowed_from) for shard in self.shards]
         return states[0]
+
+    async def dismiss(self) -> None:
+        """Send those away who wait at a crawl that has finished for the next to begin."""
+        await self.client.hincrby(keys.meta(self.crawl, 0), DISMISSALS, 1)
 
     async def drain(self, reason: str) -> None:
         """Filter all that is still queued or delayed."""

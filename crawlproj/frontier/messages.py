@@ -72,7 +72,7 @@ class Settlement:
 
 
 class Opened(NamedTuple):
-    mode: Literal["new", "joined", "resumed", "finished"]
+    mode: Literal["new", "joined", "resumed", "finished", "waiting"]
     epoch: str
     state: State
     plan: dict[str, Any]

@@ -103,10 +103,19 @@ class Shard:
         self._asked_at_s: float | None = None
 
     async def open(
-        self, new_epoch: str, *, follow: str, run: str, fields: dict[str, Any], lasts_ms: int
+        self,
+        new_epoch: str,
+        *,
+        follow: str,
+        run: str,
+        fields: dict[str, Any],
+        lasts_ms: int,
+        brings_seed: bool = True,
+        seed_found_at: str = "",
     ) -> Opened:
-        """Begin, join or resume the crawl; `follow` names the epoch that another shard is in."""
-        args = [new_epoch, follow, run, pack(fields), lasts_ms]
+        """Begin, join or resume the crawl; `follow` names the epoch that another shard is in. Only
+        a seed begins one: one that the caller has itself, or has found while this was the epoch."""
+        args = [new_epoch, follow, run, pack(fields), lasts_ms, int(brings_seed), seed_found_at]
         mode, epoch, state, plan = await self._run("open", args)
         while mode == b"leftovers":
             await self._clear(epoch, int(plan))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,10 +63,13 @@ class Progress:
         return scheduler if isinstance(scheduler, Scheduler) and scheduler.is_open else None
 
     async def _opened(self) -> None:
-        scheduler = self._scheduler
-        if scheduler is not None:
-            folder.prepare(self._folder, scheduler.frontier.shards[0].epoch)
-            self._task = asyncio.create_task(self._run())
+        scheduler = self._crawler.engine.scheduler
+        if isinstance(scheduler, Scheduler):
+            scheduler.when_joined(partial(self._begin, scheduler))
+
+    def _begin(self, scheduler: Scheduler) -> None:
+        folder.prepare(self._folder, scheduler.frontier.shards[0].epoch)
+        self._task = asyncio.create_task(self._run())
 
     async def _closed(self, reason: str) -> None:
         scheduler = self._scheduler

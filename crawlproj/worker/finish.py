@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import time
 
 from crawlproj.discover.seeds import SeedList, SeedListError
 from crawlproj.frontier.frontier import UNLIMITED, UNSETTLED, Frontier
 from crawlproj.frontier.messages import State
 from crawlproj.worker.idle import Idle
+
+logger = logging.getLogger(__name__)
 
 PAGE_LIMIT = "page_limit"
 
@@ -24,11 +27,24 @@ class Ending:
         self._stay = stay
         self._idle_s = idle_s
         self._idle_since: float | None = None
+        self._has_said = False
 
     def busy(self) -> None:
         """There is something to do: what was idle time is over."""
         self._idle_since = None
         self._idle.busy()
+        self._has_said = False
+
+    def _say_waiting(self) -> None:
+        """Once, each time that everything has been done."""
+        if self._stay and not self._has_said:
+            self._has_said = True
+            crawl, key = self._frontier.crawl, self._seeds.key
+            logger.info(
+                "Nothing is left to do; waiting for more seeds at %s (scrapy seed %s URL adds "
+                "some, scrapy stop %s ends the crawl)",
+                *(key, crawl, crawl),
+            )
 
     async def look(self, state: State) -> State:
         """The crawl's state, after ending it if nothing is left to do anywhere."""
@@ -48,6 +64,7 @@ class Ending:
         if state == "running" and not self._idle.may_end(discovered):
             return state
         if self._stay or not (discovered or self._idle_s) or not self._has_waited():
+            self._say_waiting()
             return state
         return await self._frontier.finish()
 

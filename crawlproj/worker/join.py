@@ -21,13 +21,13 @@ from scrapy_redis.spiders import RedisMixin
 
 from crawlproj.config import BY_URL, Config, checked
 from crawlproj.discover.ranking import Novelty, strategy
-from crawlproj.discover.seeds import LIST, SET, SORTED_SET, SeedList
+from crawlproj.discover.seeds import LIST, SET, SORTED_SET, SeedList, read_seeds
 from crawlproj.errors import ConfigError
 from crawlproj.frontier import keys
 from crawlproj.frontier import plan as plans
 from crawlproj.frontier.frontier import UNLIMITED, Frontier, Limits
 from crawlproj.frontier.refusals import CrawlDamaged
-from crawlproj.urls import param_pattern
+from crawlproj.urls import UrlError, normalise, param_pattern
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -43,6 +43,9 @@ PLANNED = (
 
 _BEFORE = {**{name: getattr(Config(), name) for name in PLANNED}, "identity": BY_URL}
 """What crawls went by whose plan does not say it."""
+
+MOST_COMPARED = 100
+"""Seeds that are looked up one by one, for a hint only."""
 
 _GREETINGS = {
     "new": "Beginning the crawl %r (epoch %s)",
@@ -73,14 +76,32 @@ def limits_of(config: Config) -> Limits:
 
 
 async def join(
-    frontier: Frontier, config: Config, asked_for: Collection[str] = (), spider: str = ""
-) -> Config:
-    """Begin, join or resume the crawl; returns the worker's settings with the crawl's plan. What
-    was asked for and is not so is said."""
+    frontier: Frontier,
+    config: Config,
+    asked_for: Collection[str] = (),
+    *,
+    spider: str = "",
+    brings_seed: bool = True,
+    seed_found_at: str = "",
+) -> Config | None:
+    """Begin, join or resume the crawl; returns the worker's settings with the crawl's plan, or
+    None while there is nothing to work at. What was asked for and is not so is said."""
     rules, limits = {name: getattr(config, name) for name in PLANNED}, limits_of(config)
-    run = config.run_id or secrets.token_hex(8)
-    opened = await frontier.open(limits, {"rules": rules, "spider": spider or frontier.crawl}, run)
+    opened = await frontier.open(
+        limits,
+        {"rules": rules, "spider": spider or frontier.crawl},
+        config.run_id or secrets.token_hex(8),
+        brings_seed=brings_seed,
+        seed_found_at=seed_found_at,
+    )
+    if opened.mode == "waiting":
+        return None
     logger.info(_GREETINGS[opened.mode], frontier.crawl, opened.epoch)
+    if opened.mode in ("joined", "resumed") and await _brings_others(frontier, config):
+        logger.warning(
+            "The seeds given now are added to it. To begin another crawl beside it, give that a "
+            "name: -a crawl=NAME",
+        )
     wanted = rules | _limits_as_config(limits)
     planned = _rules(opened.plan, config) | _limits_as_config(frontier.limits)
     if opened.mode == "resumed":
@@ -97,6 +118,17 @@ async def join(
             frontier.crawl,
         )
     return replace(config, **planned)
+
+
+async def _brings_others(frontier: Frontier, config: Config) -> bool:
+    """Whether a worker that goes on with a crawl brings seeds which that does not have."""
+    drop = param_pattern(config.drop_params)
+    for seed in read_seeds(config.seeds)[:MOST_COMPARED]:
+        with suppress(UrlError):
+            url = normalise(seed, drop=drop)
+            if not await frontier.has_taken(url.host, str(url)):
+                return True
+    return False
 
 
 def _rules(plan: dict[str, Any], config: Config) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -350,3 +351,76 @@ def test_a_seed_that_posts_is_taken_and_brings_its_host_into_scope(
             ("POST", "/form"),
             ("GET", "/after"),
         ]
+
+
+# A crawl begins with its first seed
+
+
+def test_a_worker_that_joins_a_finished_crawl_leaves_it_as_it_is_until_a_seed_comes(
+    ships: Fleet, redis_server: RedisServer, redis: Redis
+) -> None:
+    own_run = {**FAST, "CRAWL_RUN_ID": ""}
+    with Origin({"/gone": Reply(status=404)}, default=PAGE) as origin:
+        seeds = ",".join(map(origin.url, ("/", "/gone")))
+        assert ships.start(own_run, seeds=seeds, delay=0).wait(30) == "finished"
+        before, rows = ships.status(), ships.urls()
+        joining = ships.start(own_run, delay=0.01)
+        joining.wait_for_log("has finished, and its results are in")
+        assert f"in {ships.output / 'site'}. This worker waits for seeds" in joining.log
+        assert f"push them to {SEEDS} of the Redis at {redis_server.url}" in joining.log
+        redis_server.cli("lpush", SEEDS, "nonsense")
+        wait_for(lambda: rejected(redis).keys() == {"nonsense"}, "the refusal", 20)
+        now = ships.status()
+        assert {**now, "workers": []} == {**before, "workers": [], "memory": now["memory"]}
+        assert [worker["pid"] for worker in now["workers"]] == [joining.process.pid]
+        assert (now["dead"], ships.urls()) == (1, rows)
+        redis_server.cli("lpush", SEEDS, origin.url("/next"))
+        assert joining.wait(30) == "finished"
+        assert "Beginning the crawl" in joining.log and "was begun with" not in joining.log
+        assert ships.urls() == [origin.url("/next")]
+    [earlier] = (ships.output / "site").glob("earlier-*")
+    assert earlier.name == f"earlier-{before['epoch']}"
+    assert list(earlier.glob("failures-*.csv"))
+
+
+def test_workers_that_wait_for_seeds_take_the_plan_of_who_brings_one(
+    ships: Fleet, origin: Origin
+) -> None:
+    waiting = ships.start({**FAST, "CRAWL_RUN_ID": ""}, delay=7, stay="true")
+    waiting.wait_for_log("'site' has not begun yet. This worker waits for seeds")
+    bringing = ships.start(FAST, seeds=origin.url("/"), delay=0.25, stay="true")
+    waiting.wait_for_log("Joining the crawl 'site'")
+    assert "begun with delay 0.25, stay" not in waiting.log
+    assert "The crawl was begun with delay 0.25" in waiting.log
+    assert "was begun with" not in bringing.log
+    bringing.wait_for_log(f"waiting for more seeds at {SEEDS}")
+    assert ships.command("pause", "site").returncode == 0
+    bringing.wait_for_log("scrapy resume site lets its workers go on")
+    assert ships.command("stop", "site").returncode == 0
+    assert ships.wait(30) == ["stopped", "stopped"]
+
+
+def test_those_who_wait_at_a_finished_crawl_can_be_sent_away(ships: Fleet, origin: Origin) -> None:
+    own_run = {**FAST, "CRAWL_RUN_ID": ""}
+    assert ships.start(own_run, seeds=origin.url("/"), delay=0).wait(30) == "finished"
+    waiting = ships.start(own_run)
+    wait_for(lambda: ships.status()["workers"], "the worker is there", 20)
+    sent = ships.command("stop", "site")
+    assert (sent.returncode, "1 worker that waited for seeds" in sent.stdout) == (0, True)
+    assert waiting.wait(20) == "stopped"
+    assert (ships.status()["state"], ships.status()["workers"]) == ("finished", [])
+
+
+def test_who_resumes_a_crawl_with_other_seeds_is_told_that_they_are_added_to_it(
+    ships: Fleet, origin: Origin
+) -> None:
+    first = ships.start(FAST, seeds=origin.url("/"), delay=0, stay="true")
+    wait_for(lambda: ships.status()["done"], "a page", 20)
+    first.signal(signal.SIGTERM)
+    assert first.wait(20) == "shutdown"
+    ships.start(FAST, seeds=origin.url("/")).wait_for_log("Resuming the crawl")
+    again = ships.start(FAST, seeds=origin.url("/other"))
+    again.wait_for_log("The seeds given now are added to it")
+    assert "-a crawl=NAME" in again.log
+    assert "added to it" not in ships.workers[1].log
+    wait_for(lambda: ships.status()["done"] == 2, "the other page", 20)

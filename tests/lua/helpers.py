@@ -312,7 +312,15 @@ class HandCrawl:
         self.audit_one_in = 1 << 40
         self.opened: Opened | None = None
 
-    def open(self, *, run: str = "run", follow: str = "", **limits: Any) -> Opened:
+    def open(
+        self,
+        *,
+        run: str = "run",
+        follow: str = "",
+        brings_seed: bool = True,
+        seed_found_at: str = "",
+        **limits: Any,
+    ) -> Opened:
         given = Limits(**limits)
         fields = given.fields(0, '{"plan": 1}')
         opening = self._shard().open(
@@ -321,6 +329,8 @@ class HandCrawl:
             run=run,
             fields=fields,
             lasts_ms=given.lasts_ms,
+            brings_seed=brings_seed,
+            seed_found_at=seed_found_at,
         )
         self.opened = self._runner.run(opening)
         return self.opened

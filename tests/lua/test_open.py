@@ -138,6 +138,54 @@ def test_a_worker_that_was_started_with_the_others_finds_the_crawl_finished(
     assert crawl.state().raw == before.raw
 
 
+# Without a seed nothing begins
+
+
+def test_who_brings_no_seed_waits_at_a_finished_crawl_and_changes_nothing(
+    crawl: HandCrawl,
+) -> None:
+    crawl.open()
+    worker = crawl.worker()
+    worker.push(link(A, "/1"))
+    worker.done(worker.lease_one())
+    worker.finish()
+    before = crawl.state()
+    assert _mode(crawl, run="later", brings_seed=False) == ("waiting", "e1", "finished")
+    assert crawl.state().raw == before.raw
+
+
+def test_a_plan_binds_nobody_before_the_first_seed(crawl: HandCrawl) -> None:
+    assert _mode(crawl, brings_seed=False, pages=5) == ("waiting", "e1", "running")
+    assert _mode(crawl, brings_seed=False, pages=6) == ("waiting", "e1", "running")
+    assert _mode(crawl, pages=7)[0] == "new"
+    assert crawl.state() == State(meta={"state": "running", "pages": 7})
+    assert _mode(crawl, run="later", pages=8)[0] == "joined"
+
+
+def test_a_seed_that_another_has_taken_in_meanwhile_begins_nothing(crawl: HandCrawl) -> None:
+    crawl.open(run="first")
+    crawl.stranger().finish()
+    assert _mode(crawl, run="second", seed_found_at="e1")[:2] == ("new", "e2")
+    crawl.stranger().finish()
+    found = _mode(crawl, run="third", seed_found_at="e1")
+    assert found == ("waiting", "e2", "finished")
+
+
+def test_a_crawl_that_was_paused_before_its_first_seed_begins_paused(crawl: HandCrawl) -> None:
+    crawl.open(brings_seed=False)
+    crawl.stranger().control("paused", ["running"])
+    assert _mode(crawl)[2] == "paused"
+    assert crawl.state().meta["state"] == "paused"
+
+
+def test_who_waits_for_seeds_where_those_before_were_stopped_is_not_stopped(
+    crawl: HandCrawl,
+) -> None:
+    crawl.open(brings_seed=False)
+    assert crawl.stranger().control("stopping", ["running"]) == "stopped"
+    assert _mode(crawl, brings_seed=False) == ("waiting", "e1", "running")
+
+
 def test_another_shard_follows_the_first_into_its_epoch(crawl: HandCrawl) -> None:
     assert _mode(crawl, follow="other") == ("new", "other", "running")
     crawl.stranger().push(link(A, "/1"))

@@ -1,6 +1,7 @@
 #!lua flags=allow-oom
 -- Opens the crawl on one shard: begins a new one, joins a running one, or resumes
--- one that was interrupted or stopped. Also when Redis is out of memory: whoever joins
+-- one that was interrupted or stopped. A crawl begins with its first seed: until then, and after
+-- it has finished, who brings none waits, and what is there stays as it is. Also when Redis is out of memory: whoever joins
 -- then can settle, and so make room.
 --
 -- KEYS  as in _crawl.lua
@@ -11,14 +12,18 @@
 --       4 msgpack map of META fields for a new crawl (limits, plan, …)
 --       5 minutes*60000 for a new crawl, or for one that is resumed after it was stopped or its
 --         deadline has passed; 0 for no deadline
--- Reply {mode, epoch, state, plan}; mode is one of new, joined, resumed, finished, and leftovers: a
---       new crawl can begin once clear.lua has seen to what the one of that epoch has left here,
---       and what it should look through first stands in the place of the plan
+--       6 1 if the caller brings a seed or has found one, else 0
+--       7 epoch at which it has found one: in another, someone has taken that seed in already; ''
+--         if it brings one itself, which is as good in any
+-- Reply {mode, epoch, state, plan}; mode is one of new, joined, resumed, finished, waiting, and
+--       leftovers: a new crawl can begin once clear.lua has seen to what the one of that epoch has
+--       left here, and what it should look through first stands in the place of the plan
 --include _clock.lua
 local META, COUNTS, HOSTS, WORKERS, PATTERNS, GROUPS = KEYS[1], KEYS[2], KEYS[3], KEYS[7], KEYS[18], KEYS[20]
 local found = redis.call('HMGET', META, 'epoch', 'state', 'plan', 'runs', 'skew_ms',
-                         'deadline_ms', 'clock_ms')
+                         'deadline_ms', 'clock_ms', 'waits')
 local epoch, state, plan, runs = found[1], found[2], found[3], found[4] or ''
+local waits = found[8] == '1'  -- nobody has brought a seed yet: the plan is nobody's
 local run, lasts_ms = ' ' .. ARGV[3], tonumber(ARGV[5])
 
 local function deadline_from(now) return lasts_ms > 0 and now + lasts_ms or 0 end
@@ -28,7 +33,7 @@ local function deadline_from(now) return lasts_ms > 0 and now + lasts_ms or 0 en
 local function leftovers()
   local left = redis.call('HMGET', COUNTS, 'queued', 'delayed', 'leased')
   local is_empty = (tonumber(left[1]) or 0) + (tonumber(left[2]) or 0) + (tonumber(left[3]) or 0) == 0
-  if state == 'finished' and is_empty then return redis.call('EXISTS', PATTERNS) == 1 and 3 or nil end
+  if (state == 'finished' or waits) and is_empty then return redis.call('EXISTS', PATTERNS) == 1 and 3 or nil end
   return redis.call('EXISTS', HOSTS, WORKERS, PATTERNS, GROUPS) > 0 and 1 or nil
 end
 
@@ -46,13 +51,39 @@ local function begin(new_epoch)
   return {'new', new_epoch, 'running', redis.call('HGET', META, 'plan')}
 end
 
+local function wait()
+  local now = read_clock(META, found[5], found[7])
+  local nobody = redis.call('ZCOUNT', WORKERS, now, '+inf') == 0
+  if waits and (state == 'stopped' or (state == 'stopping' and nobody)) then
+    state = 'running'
+    redis.call('HSET', META, 'state', state)
+  end
+  return {'waiting', epoch, state, plan}
+end
+
+local function begin_with_seed()
+  local begun = begin(ARGV[1])
+  if begun[1] == 'new' and waits and state == 'paused' then
+    redis.call('HSET', META, 'state', state)
+    begun[3] = state
+  end
+  return begun
+end
+
 if ARGV[2] ~= '' then
   if epoch ~= ARGV[2] then return begin(ARGV[2]) end
 elseif not epoch then
-  return begin(ARGV[1])
-elseif state == 'finished' then
-  if not runs:find(run, 1, true) then return begin(ARGV[1]) end
+  local begun = begin(ARGV[1])
+  if begun[1] == 'new' and ARGV[6] == '0' then
+    redis.call('HSET', META, 'waits', 1, 'runs', '')
+    begun[1] = 'waiting'
+  end
+  return begun
+elseif state == 'finished' and runs:find(run, 1, true) then
   return {'finished', epoch, state, plan}
+elseif state == 'finished' or waits then
+  local is_due = ARGV[6] == '1' and (ARGV[7] == '' or ARGV[7] == epoch)
+  return is_due and begin_with_seed() or wait()
 end
 
 local now = read_clock(META, found[5], found[7])

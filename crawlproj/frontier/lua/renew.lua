@@ -10,7 +10,7 @@
 count_time(true)
 local added = redis.call('ZADD', WORKERS, NOW + tonumber(ARGV[3]), ARGV[2])
 redis.call('HSET', ABOUT, ARGV[2], ARGV[4])
-if added == 1 then
+if added == 1 and STATE ~= 'finished' then
   -- All who ever took part, for the summary; some hundreds of names will do.
   local crew = redis.call('HGET', META, 'crew') or ''
   if #crew < 20000 and not crew:find(ARGV[2] .. ' ', 1, true) then
