@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,6 +53,7 @@ from crawlproj.worker.finish import Ending
 from crawlproj.worker.idle import Idle
 from crawlproj.worker.lobby import Lobby, check_seed
 from crawlproj.worker.outcome import Held, Patience
+from crawlproj.worker.pulse import Pulse
 from crawlproj.worker.tracking import Notes
 
 if TYPE_CHECKING:
@@ -77,6 +76,9 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
     notes: Notes
     permission: Permission | None
     holds: Holds
+    on_handed_in: list[Callable[[], Awaitable[None]]]
+    """Called when all is settled, while the feeds and the frontier are still open."""
+    _pulse: Pulse
     _groups: AddressGroups | None
     _intake: asyncio.Task[None] | None
     _waiting: asyncio.Task[None] | None
@@ -106,6 +108,7 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
         self._obeyed = "running"
         self._early = []
         self._when_joined = []
+        self.on_handed_in = []
         return self
 
     # What others may ask
@@ -124,10 +127,6 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
     def seed_names(self) -> set[str]:
         """Hosts or domains that seeds brought into scope."""
         return self.worker.scope if self.is_open else set()
-
-    def observer(self) -> Frontier:
-        """The frontier, to look at."""
-        return Frontier(self.frontier.client, self.frontier.crawl, self.frontier.worker)
 
     # Opening and closing
 
@@ -257,6 +256,7 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
             backlog=config.backlog,
             watermark=config.watermark,
         )
+        self._pulse = Pulse(self.worker.tally, config.lease_timeout_s)
         self.notes = Notes(lambda held: self.worker.end(held, held.since))
         evidence = Evidence(config.patterns, config.pattern_pages, config.trap_queries)
         self._quarantine = Quarantine(self.frontier, evidence)
@@ -321,6 +321,8 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
         try:
             await self.worker.close()
             self._count_exchange()
+            for handed_in in self.on_handed_in:
+                await handed_in()
             if self.worker.state == "stopping":
                 await self.frontier.finish()
         except (CrawlError, RedisError) as error:
@@ -525,13 +527,7 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
 
     def _about(self) -> dict[str, Any]:
         self._count_exchange()
-        pages = self.stats.get_value("response_received_count", 0)
-        return {
-            "host": socket.gethostname(),
-            "pid": os.getpid(),
-            "pages": pages,
-            "waiting": self.worker.links_without_room,
-        }
+        return self._pulse.told(self.worker.links_without_room)
 
 
 def is_in_use(settings: BaseSettings) -> bool:

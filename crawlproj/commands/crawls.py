@@ -12,6 +12,7 @@ from crawlproj.errors import CrawlError
 from crawlproj.operate import crawls
 from crawlproj.operate.command import ProjectCommand, connected, offer_json, show
 from crawlproj.operate.crawls import Crawl
+from crawlproj.operate.table import table
 
 UNITS = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))
 
@@ -46,15 +47,7 @@ def as_text(found: Sequence[Crawl]) -> str:
     if not found:
         return "no crawl: scrapy crawl site -a seeds=https://example.com begins one"
     head = ("crawl", "spider", "state", "pages", "queued", "dead", "workers", "begun")
-    rows = [head, *(_row(one) for one in found)]
-    widths = [max(len(row[n]) for row in rows) for n in range(len(head))]
-    return "\n".join(
-        "  ".join(
-            cell.rjust(width) if 3 <= n < 7 else cell.ljust(width)
-            for n, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    )
+    return "\n".join(table(head, [_row(one) for one in found], numbers=range(3, 7)))
 
 
 def _row(one: Crawl) -> tuple[str, ...]:

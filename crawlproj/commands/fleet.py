@@ -29,6 +29,8 @@ from crawlproj.frontier.frontier import Frontier
 from crawlproj.operate import status
 from crawlproj.operate.command import ProjectCommand, check_start
 from crawlproj.operate.fleet import Place
+from crawlproj.operate.status import Status
+from crawlproj.operate.status_view import in_one_line
 from crawlproj.output.gather import gatherings
 from crawlproj.server import connection
 
@@ -166,7 +168,7 @@ def _set_aside(log: Path) -> None:
 def _progress(crawl: str, resolved: connection.Resolved) -> str:
     """How the crawl stands, or nothing while that cannot be told."""
 
-    async def read() -> dict[str, Any]:
+    async def read() -> Status:
         client = await connection.connect(resolved.url, resolved.params)
         try:
             return await status.read(Frontier(client, crawl, ""))
@@ -177,9 +179,7 @@ def _progress(crawl: str, resolved: connection.Resolved) -> str:
         now = asyncio.run(read())
     except (CrawlError, RedisError):
         return ""
-    now["queued"] += now["delayed"]
-    names = ("done", "queued", "leased", "dead", "hosts")
-    return ", ".join(f"{now[name]:,} {name}" for name in names)
+    return in_one_line(now)
 
 
 def _named(given: list[str]) -> dict[str, str]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import asdict
 
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.pattern_store import Pattern
 from crawlproj.operate import pattern_release
 from crawlproj.operate.command import FrontierCommand, show
 from crawlproj.operate.crawls import start_command
+from crawlproj.operate.pattern_release import PatternStatus
+from crawlproj.operate.status_view import pattern_line
 
 EVERY = "all"
 
@@ -40,7 +42,7 @@ class Command(FrontierCommand):
         if opts.release:
             return await self._release(frontier, held, opts)
         rows = await pattern_release.rows(frontier, known)
-        show(opts, rows, _as_text(frontier.crawl, rows))
+        show(opts, [asdict(row) for row in rows], _as_text(frontier.crawl, rows))
         return 0 if held else 1
 
     async def _release(
@@ -56,15 +58,8 @@ class Command(FrontierCommand):
         return 0 if wanted else 1
 
 
-def _as_text(crawl: str, rows: Sequence[dict[str, Any]]) -> str:
+def _as_text(crawl: str, rows: Sequence[PatternStatus]) -> str:
     if not rows:
         return f"{crawl}: no pattern is set aside"
     lines = [f"{crawl}: {len(rows)} patterns", ""]
-    return "\n".join([*lines, *(f"  {as_line(row)}" for row in rows)])
-
-
-def as_line(row: dict[str, Any]) -> str:
-    """A pattern in one line."""
-    if row["released_at"]:
-        return f"{row['pattern']}  released, {row['urls']:,} URLs until then"
-    return f"{row['pattern']}  {row['why']}, {row['urls']:,} URLs, {row['kept']:,} of them kept"
+    return "\n".join([*lines, *(f"  {pattern_line(row)}" for row in rows)])

@@ -29,12 +29,11 @@ class Command(FrontierCommand):
             if not opts.yes:
                 raise
             return await self._purge_unread(frontier, opts)
-        known = counted(now["discovered"], "URL")
+        known = counted(now.discovered, "URL")
         if not opts.yes:
             raise UsageError(f"this deletes what is known of {known}; add --yes to do it")
-        alive = sum(worker["alive"] for worker in now["workers"])
-        if alive and now["state"] not in ("finished", "stopped"):
-            at_it = f"{counted(alive, 'worker')} {plural(alive, 'is')} at it"
+        if now.alive and now.state not in status.OVER:
+            at_it = f"{counted(now.alive, 'worker')} {plural(now.alive, 'is')} at it"
             text = f"{at_it}; scrapy stop {frontier.crawl} first"
             show(opts, {"purged": False}, f"{frontier.crawl}: {text}")
             return 1

@@ -18,7 +18,7 @@ class Command(FrontierCommand):
         if await frontier.attach():
             state = await frontier.control("running", ["paused", "running"])
         running = state == "running"
-        workers = sum(worker["alive"] for worker in (await status.read(frontier))["workers"])
+        workers = (await status.read(frontier)).alive
         text = "running" if running else f"cannot be resumed: it is {state}"
         if running and not workers:
             text = "no longer paused, and no worker is running"

@@ -19,7 +19,7 @@ from redis.asyncio import Redis
 
 from crawlproj.frontier import holds, keys
 from crawlproj.frontier import plan as plans
-from crawlproj.frontier.bloom import Geometry, expected_error
+from crawlproj.frontier.bloom import Geometry
 from crawlproj.frontier.concurrent import all_of
 from crawlproj.frontier.levels import level, seed_level
 from crawlproj.frontier.messages import (
@@ -464,13 +464,6 @@ class Frontier:
                     await self.shards[giver].give_pages(self.shards[taker], moved)
                     spare[giver] -= moved
                     spare[taker] += moved
-
-    async def expected_error(self) -> tuple[list[list[int]], float]:
-        """Items by shard and layer, and the false-positive rate to expect of them."""
-        items = [await shard.layer_items() for shard in self.shards]
-        geometry = self.shards[0].geometry
-        rates = [expected_error(geometry, layers) for layers in items]
-        return items, sum(rates) / len(rates)
 
 
 def _plan(text: str) -> Any:

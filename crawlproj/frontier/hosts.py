@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from crawlproj.frontier.wire import unpack, unpack_all
 
@@ -12,7 +12,8 @@ _LINES = {0: "", 1: "ready", 2: "waiting"}
 
 class HostRecord(NamedTuple):
     """`at` is the line it stands in, ready or waiting, or empty; `cooling` and `hold_ms` are
-    moments on the server's clock; `pause_ms` is its last pause, if longer than the crawl's."""
+    moments on the server's clock; `pause_ms` is its last pause, if longer than the crawl's; `why`
+    says why it is held."""
 
     levels: list[float]
     out: int
@@ -27,6 +28,7 @@ class HostRecord(NamedTuple):
     pause_ms: int | None = None
     reserved: int = 0
     """Seeds of it that wait, for which a page budget keeps pages."""
+    why: str = ""
 
 
 class GroupRecord(NamedTuple):
@@ -40,6 +42,7 @@ class GroupRecord(NamedTuple):
     kept: int
     per: int | None
     reserved: int = 0
+    why: str = ""
 
 
 def read_host(packed: bytes) -> HostRecord:
@@ -51,7 +54,8 @@ def read_host(packed: bytes) -> HostRecord:
         group, per = more.get(b"group", b"").decode(), more.get(b"per")
         many = levels if isinstance(levels, list) else [levels]
         record = many, out, cooling or [], pages, _LINES[at], failures, hold_ms, kept
-        return HostRecord(*record, group, per, more.get(b"pause"), more.get(b"reserved", 0))
+        others = more.get(b"pause"), more.get(b"reserved", 0), _text(more, b"why")
+        return HostRecord(*record, group, per, *others)
     except (TypeError, AttributeError, KeyError) as error:
         raise ValueError(f"no record of a host: {error}") from None
 
@@ -62,10 +66,15 @@ def read_group(packed: bytes) -> GroupRecord:
         found = unpack(packed)
         out, cooling, pages = found[b"out"], found[b"cooling"], found[b"pages"]
         at, kept = found.get(b"at", b"").decode(), found.get(b"kept", 0)
-        rest = kept, found.get(b"per"), found.get(b"reserved", 0)
+        rest = kept, found.get(b"per"), found.get(b"reserved", 0), _text(found, b"why")
         return GroupRecord(out, cooling, pages, at, found.get(b"hold"), *rest)
     except (TypeError, KeyError, AttributeError) as error:
         raise ValueError(f"no record of a group: {error}") from None
+
+
+def _text(found: Any, name: bytes) -> str:
+    text: str = found.get(name, b"").decode(errors="replace")
+    return text
 
 
 def levels_of(packed: bytes) -> list[float]:

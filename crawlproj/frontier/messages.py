@@ -53,8 +53,8 @@ class Lease(NamedTuple):
 @dataclass(slots=True)
 class Settlement:
     """How a lease ends; `ended_ago_ms`, `pause_ms` and `hold_ms` say when its host may be asked
-    again, `failed` how the host is, `per_host` and `group` what has become known of it
-    (lua/settle.lua), status and size are for the reports."""
+    again (and `hold_reason` why not before), `failed` how the host is, `per_host` and `group` what
+    has become known of it (lua/settle.lua), status and size are for the reports."""
 
     token: int
     verdict: Verdict
@@ -67,6 +67,7 @@ class Settlement:
     size: int = 0
     failed: int = 0
     hold_ms: int = 0
+    hold_reason: str = ""
     per_host: int = 0
     group: str = ""
 

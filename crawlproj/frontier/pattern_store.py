@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -35,7 +35,19 @@ def put_aside(link: Push, pattern: str, why: str, key: str) -> Push:
 
 async def patterns(shard: Shard) -> list[Pattern]:
     """Those that are set aside, or have been."""
-    found = await shard.client.hgetall(keys.patterns(shard.crawl, shard.number))
+    return _read(shard, await shard.client.hgetall(keys.patterns(shard.crawl, shard.number)))
+
+
+async def patterns_of(shards: Sequence[Shard]) -> list[Pattern]:
+    """The same on all shards of a crawl, in one round trip."""
+    pipeline = shards[0].client.pipeline(transaction=False)
+    for shard in shards:
+        pipeline.hgetall(keys.patterns(shard.crawl, shard.number))
+    found = zip(shards, await pipeline.execute(), strict=True)
+    return [pattern for shard, own in found for pattern in _read(shard, own)]
+
+
+def _read(shard: Shard, found: Mapping[bytes, bytes]) -> list[Pattern]:
     known = []
     for name, packed in found.items():
         # What cannot be read is no pattern of ours; the scripts write it anew.
@@ -52,11 +64,11 @@ async def changes(shard: Shard) -> int:
     return int(await shard.client.hget(keys.meta(shard.crawl, shard.number), "patterns") or 0)
 
 
-async def kept(shard: Shard, patterns: Iterable[Pattern]) -> list[int]:
-    """How many URLs of each pattern would come back."""
-    pipeline = shard.client.pipeline(transaction=False)
-    prefix = keys.aside_prefix(shard.crawl, shard.number)
+async def kept(shards: Sequence[Shard], patterns: Iterable[Pattern]) -> list[int]:
+    """How many URLs of each pattern, on any of the crawl's shards, would come back."""
+    pipeline = shards[0].client.pipeline(transaction=False)
     for one in patterns:
+        prefix = keys.aside_prefix(shards[0].crawl, one.shard)
         pipeline.llen(f"{prefix}{one.host} {one.pattern}")
     return [int(urls) for urls in await pipeline.execute()]
 

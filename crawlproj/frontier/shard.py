@@ -121,7 +121,7 @@ class Shard:
             await self._clear(epoch, int(plan))
             mode, epoch, state, plan = await self._run("open", args)
         self.epoch = epoch.decode()
-        with _as_written("plan"):
+        with as_written("plan"):
             return Opened(mode.decode(), self.epoch, state.decode(), json.loads(plan or b"{}"))
 
     async def _clear(self, epoch: bytes, what: int) -> None:
@@ -236,7 +236,7 @@ class Shard:
     async def ask_for_holds(self) -> None:
         """What a lease or a settlement would tell, for a worker that had neither for a while."""
         found = await self.client.hget(keys.meta(self.crawl, self.number), "holds")
-        with _as_written("holds"):
+        with as_written("holds"):
             self._hear_of(int(found or 0))
 
     def _hear_of(self, holds: int) -> None:
@@ -355,22 +355,19 @@ class Shard:
 
     async def counts(self) -> dict[str, int]:
         """The ledger, as it stands."""
-        with _as_written("counts"):
-            found = await self.client.hgetall(keys.counts(self.crawl, self.number))
-            return {name.decode(): int(value) for name, value in found.items()}
+        with as_written("counts"):
+            return read_counts(await self.client.hgetall(keys.counts(self.crawl, self.number)))
 
     async def meta(self) -> dict[str, str]:
         """Epoch, state, limits and plan; empty when no crawl is here."""
-        with _as_written("meta"):
+        with as_written("meta"):
             found = await self.client.hgetall(keys.meta(self.crawl, self.number))
             return {name.decode(): value.decode() for name, value in found.items()}
 
     async def layer_items(self) -> list[int]:
         """URLs recorded in each open layer of the seen filter."""
-        with _as_written("layers"):
-            found = await self.client.hgetall(keys.layers(self.crawl, self.number))
-            layers = _layer_count(int(found.get(b"open", 1)))
-            return [int(found.get(f"items:{layer}".encode(), 0)) for layer in range(layers)]
+        with as_written("layers"):
+            return read_layers(await self.client.hgetall(keys.layers(self.crawl, self.number)))
 
     async def warm(self, chunk_bytes: int = 1 << 20) -> None:
         """Fill a fresh replica from the shared bitmaps, in pieces that block nobody for long."""
@@ -397,7 +394,7 @@ class Shard:
         """The time on the crawl's clock (lua/_clock.lua)."""
         seconds, micros = await self.client.time()
         skew_ms = await self.client.hget(keys.meta(self.crawl, self.number), "skew_ms")
-        with _as_written("skew_ms"):
+        with as_written("skew_ms"):
             return int(seconds) * 1000 + int(micros) // 1000 + int(skew_ms or 0)
 
     async def _call(self, name: str, args: list[Any], client: Any = None) -> Any:
@@ -420,16 +417,21 @@ class Shard:
             self.bytes_received += _bytes_in(reply)
             return reply
         except ResponseError as error:
-            code, _, text = str(error).partition(" ")
-            if code in _REFUSALS:
-                raise _REFUSALS[code](text) from None
-            if _STUMBLED in text and not (code.isupper() and code != "WRONGTYPE"):
-                raise CrawlDamaged(str(error)) from None
-            raise
+            raise meaning_of(error) from None
+
+
+def meaning_of(error: ResponseError) -> Exception:
+    """What a script's error says about the crawl; the error itself if it says nothing."""
+    code, _, text = str(error).partition(" ")
+    if code in _REFUSALS:
+        return _REFUSALS[code](text)
+    if _STUMBLED in text and not (code.isupper() and code != "WRONGTYPE"):
+        return CrawlDamaged(str(error))
+    return error
 
 
 @contextmanager
-def _as_written(what: str) -> Iterator[None]:
+def as_written(what: str) -> Iterator[None]:
     """Inside, what is read must be what a script has written."""
     try:
         yield
@@ -439,6 +441,17 @@ def _as_written(what: str) -> Iterator[None]:
         if not str(error).startswith("WRONGTYPE"):
             raise
         raise CrawlDamaged(f"{what} is of another type") from None
+
+
+def read_counts(found: Mapping[bytes, bytes]) -> dict[str, int]:
+    """The ledger, as COUNTS holds it."""
+    return {name.decode(): int(value) for name, value in found.items()}
+
+
+def read_layers(found: Mapping[bytes, bytes]) -> list[int]:
+    """URLs recorded in each open layer of the seen filter, as LAYERS holds them."""
+    layers = _layer_count(int(found.get(b"open", 1)))
+    return [int(found.get(f"items:{layer}".encode(), 0)) for layer in range(layers)]
 
 
 def _homes(batch: Sequence[Push]) -> bytes:

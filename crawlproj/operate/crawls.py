@@ -60,15 +60,15 @@ async def read(client: Any, name: str) -> Crawl:
     return Crawl(
         crawl=name,
         spider=spider,
-        state=now["state"],
-        pages=now["done"],
-        queued=now["queued"] + now["delayed"] + now["leased"],
-        dead=now["dead"],
-        hosts=now["hosts"],
-        workers=sum(worker["alive"] for worker in now["workers"]),
-        started_at=now.get("started_at"),
-        finished_at=now.get("finished_at"),
-        age_s=_age_s(now.get("started_at"), seconds),
+        state=now.state,
+        pages=now.done,
+        queued=now.queued + now.delayed + now.leased,
+        dead=now.dead,
+        hosts=now.hosts,
+        workers=now.alive,
+        started_at=now.started_at,
+        finished_at=now.finished_at,
+        age_s=_age_s(now.started_at, seconds),
     )
 
 

@@ -6,7 +6,7 @@ Knows the frontier, not the command line.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
 from crawlproj.frontier import pattern_store
 from crawlproj.frontier.frontier import Frontier
@@ -19,7 +19,7 @@ from crawlproj.worker.identity import new_name
 async def find(frontier: Frontier, *, released: bool = False) -> list[Pattern]:
     """Those that are set aside, of a frontier that is attached, most URLs first; with those that
     have been released, if wanted."""
-    known = [one for shard in frontier.shards for one in await pattern_store.patterns(shard)]
+    known = await pattern_store.patterns_of(frontier.shards)
     wanted = [one for one in known if released or not one.released_ms]
     return sorted(wanted, key=lambda one: (-one.urls, name(one)))
 
@@ -29,24 +29,38 @@ def name(pattern: Pattern) -> str:
     return pattern.host + pattern.pattern
 
 
-async def rows(frontier: Frontier, patterns: Sequence[Pattern]) -> list[dict[str, Any]]:
+@dataclass(frozen=True)
+class PatternStatus:
+    """A pattern as people read it; `kept` are those of its URLs that a release would queue."""
+
+    pattern: str
+    why: str
+    urls: int
+    kept: int
+    since: str
+    released_at: str | None
+
+
+async def rows(frontier: Frontier, patterns: Sequence[Pattern]) -> list[PatternStatus]:
     """Patterns as people read them, in their order."""
-    kept: dict[Pattern, int] = {}
-    for shard in frontier.shards:
-        some = [one for one in patterns if one.shard == shard.number]
-        kept |= zip(some, await pattern_store.kept(shard, some), strict=True)
-    return [_row(one, kept[one]) for one in patterns]
+    kept = await pattern_store.kept(frontier.shards, patterns)
+    return [_row(one, urls) for one, urls in zip(patterns, kept, strict=True)]
 
 
-def _row(pattern: Pattern, kept: int) -> dict[str, Any]:
-    return {
-        "pattern": name(pattern),
-        "why": pattern.why,
-        "urls": pattern.urls,
-        "kept": kept,
-        "since": utc_timestamp(pattern.since_ms / 1000),
-        "released_at": utc_timestamp(pattern.released_ms / 1000) if pattern.released_ms else None,
-    }
+async def shown(frontier: Frontier) -> tuple[PatternStatus, ...]:
+    """Those that are set aside now, most URLs first."""
+    return tuple(await rows(frontier, await find(frontier)))
+
+
+def _row(pattern: Pattern, kept: int) -> PatternStatus:
+    return PatternStatus(
+        pattern=name(pattern),
+        why=pattern.why,
+        urls=pattern.urls,
+        kept=kept,
+        since=utc_timestamp(pattern.since_ms / 1000),
+        released_at=utc_timestamp(pattern.released_ms / 1000) if pattern.released_ms else None,
+    )
 
 
 async def release(frontier: Frontier, patterns: Sequence[Pattern]) -> int:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from redis.exceptions import RedisError
 from scrapy import signals
@@ -17,6 +19,7 @@ from crawlproj.config import Config, crawl_name
 from crawlproj.errors import CrawlError
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.refusals import CrawlWiped
+from crawlproj.frontier.survey import Tick, tick
 from crawlproj.items import StatsItem, utc_timestamp
 from crawlproj.operate import status
 from crawlproj.output import folder, summary
@@ -25,6 +28,7 @@ from crawlproj.plural import counted
 from crawlproj.scheduler import Scheduler
 from crawlproj.server import connection
 from crawlproj.worker.identity import plain
+from crawlproj.worker.pulse import Tally
 
 if TYPE_CHECKING:
     from typing import Self
@@ -42,8 +46,9 @@ class Progress:
         self._feeds = ReportFeeds(crawler)
         self._folder = folder
         self._interval_s = interval_s
-        self._before = (0, 0, 0)
+        self._before = Tally()
         self._before_at = time.monotonic()
+        self._last = Tick()
         self._task: asyncio.Task[None] | None = None
 
     @classmethod
@@ -69,6 +74,7 @@ class Progress:
 
     def _begin(self, scheduler: Scheduler) -> None:
         folder.prepare(self._folder, scheduler.frontier.shards[0].epoch)
+        scheduler.on_handed_in.append(self._tell_rest)
         self._task = asyncio.create_task(self._run())
 
     async def _closed(self, reason: str) -> None:
@@ -93,42 +99,52 @@ class Progress:
         scheduler = self._scheduler
         if scheduler is None:
             return
-        now = await status.read(scheduler.observer())
-        row = self._row(plain(scheduler.frontier.worker), now)
-        await self._feeds.send(row)
+        now = self._last = await tick(scheduler.frontier)
+        row = await self._write_row(scheduler)
         logger.info(
             "%s here (%.1f/s) | crawl: %d done, %d queued, %d leased, %d dead, %s, %s",
-            counted(self._before[0], "page"),
+            counted(self._before.pages, "page"),
             row.pages_per_s,
-            now["done"],
-            now["queued"] + now["delayed"],
-            now["leased"],
-            now["dead"],
-            counted(now["hosts"], "host"),
-            counted(len(now["workers"]), "worker"),
+            now.done,
+            now.queued + now.delayed,
+            now.leased,
+            now.dead,
+            counted(now.hosts, "host"),
+            counted(now.workers, "worker"),
         )
 
-    def _row(self, worker: str, now: dict[str, Any]) -> StatsItem:
-        pages, size, errors = self._totals()
-        at, elapsed_s = time.monotonic(), time.monotonic() - self._before_at
+    async def _tell_rest(self) -> None:
+        """The row of the interval that the worker's end has cut short."""
+        scheduler = self._scheduler
+        if self._task is None or scheduler is None or scheduler.worker.tally == self._before:
+            return
+        self._task.cancel()
+        with suppress(CrawlError, RedisError):  # then as it stood when it was last seen
+            self._last = await tick(scheduler.frontier)
+        await self._write_row(scheduler)
+
+    async def _write_row(self, scheduler: Scheduler) -> StatsItem:
+        row = self._row(plain(scheduler.frontier.worker), replace(scheduler.worker.tally))
+        await self._feeds.send(row)
+        return row
+
+    def _row(self, worker: str, done: Tally) -> StatsItem:
+        """What was settled since the row before, and how the frontier stands."""
+        before, now_s = self._before, time.monotonic()
+        pages = done.pages - before.pages
         row = StatsItem(
             at=utc_timestamp(),
             worker=worker,
-            pages=pages - self._before[0],
-            pages_per_s=round((pages - self._before[0]) / elapsed_s, 2),
-            bytes=size - self._before[1],
-            errors=errors - self._before[2],
-            queued=now["queued"],
-            leased=now["leased"],
-            hosts=now["hosts"],
+            pages=pages,
+            pages_per_s=round(pages / max(now_s - self._before_at, 0.001), 2),
+            bytes=done.bytes - before.bytes,
+            errors=done.dead - before.dead,
+            queued=self._last.queued,
+            leased=self._last.leased,
+            hosts=self._last.hosts,
         )
-        self._before, self._before_at = (pages, size, errors), at
+        self._before, self._before_at = done, now_s
         return row
-
-    def _totals(self) -> tuple[int, int, int]:
-        value = self._crawler.stats.get_value
-        pages = value("response_received_count", 0)
-        return pages, value("downloader/response_bytes", 0), value("crawl/failures", 0)
 
     async def _write_summary(self, scheduler: Scheduler) -> None:
         client = await connection.connect(*scheduler.address)
@@ -138,10 +154,10 @@ class Progress:
             is_last = await status.is_last_word(frontier, now)
         finally:
             await client.aclose()
-        if now["epoch"] is None:
+        if now.epoch is None:
             raise CrawlWiped
-        if now["balance"] != 0:
-            logger.error("The ledger does not balance: %d", now["balance"])
+        if now.balance != 0:
+            logger.error("The ledger does not balance: %d", now.balance)
         written = status.sum_up(now)
         summary.write(self._folder, written)
         text = f"\n{summary.to_text(written)}" if is_last else f" ({summary.in_short(written)})"

@@ -1,155 +1,216 @@
-"""How a crawl stands, read from the frontier: for `scrapy status`, progress lines and summaries."""
+"""How a crawl stands: one typed `Status`, read from the frontier in a handful of calls whatever the
+number of workers, hosts and shards. `scrapy status`, fleets, progress and summaries all show this
+one, so they cannot disagree.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from crawlproj.discover.seeds import SeedList, SeedListError
 from crawlproj.frontier import keys
-from crawlproj.frontier.frontier import UNSETTLED, Frontier
-from crawlproj.frontier.hosts import read_host
+from crawlproj.frontier.bloom import expected_error
+from crawlproj.frontier.frontier import UNLIMITED, UNSETTLED, Frontier
+from crawlproj.frontier.survey import Survey, WorkerFound, survey
 from crawlproj.items import utc_timestamp
-from crawlproj.operate import pattern_release
-from crawlproj.output import summary
+from crawlproj.operate import host_status, pattern_release
+from crawlproj.operate.host_status import HostStatus
+from crawlproj.operate.pattern_release import PatternStatus
+from crawlproj.output.summary import Summary
 from crawlproj.server.memory import Memory, memory_of
 from crawlproj.worker.identity import plain, read_about
 
-SHOWN_HOSTS = 5
-MOST_HOSTS = 20_000
 LEDGER = ("discovered", *UNSETTLED, "done", "dead")
+OVER = ("finished", "stopped")
 _FILTERED, _DEAD, _STATUS, _ITEMS = "filtered:", "dead:", "status:", "items:"
 
 
-async def read(frontier: Frontier) -> dict[str, Any]:
-    """The ledger, workers, hosts and the filter's health of the crawl that is there."""
+@dataclass(frozen=True)
+class WorkerStatus:
+    """One worker process, as it told of itself with its last heartbeat."""
+
+    name: str
+    host: str
+    """The machine it runs on."""
+    pid: int
+    alive: bool
+    heartbeat_s: float | None
+    """Since when it has been silent."""
+    leased: int
+    pages: int
+    pages_per_s: float
+    memory: int
+    """Bytes."""
+    waiting: int
+    """Links that it keeps because Redis has no room for them."""
+
+
+@dataclass(frozen=True)
+class SeenHealth:
+    """The seen filter: how full it is, and how often it errs."""
+
+    capacity: int = 0
+    items: int = 0
+    expected_fp: float = 0.0
+    measured_fp: float | None = None
+    audited: int = 0
+
+
+@dataclass(frozen=True)
+class MemoryStatus:
+    """Redis's memory in bytes, and the links that wait in workers for room there."""
+
+    used: int = 0
+    limit: int = 0
+    share: float = 0.0
+    waiting: int = 0
+
+
+@dataclass(frozen=True)
+class Status:
+    """A crawl; one that has not begun is empty. The first fields are the ledger, which adds up to
+    `balance` 0 at any moment."""
+
+    crawl: str
+    epoch: str | None = None
+    state: str = "empty"
+    discovered: int = 0
+    queued: int = 0
+    delayed: int = 0
+    leased: int = 0
+    done: int = 0
+    dead: int = 0
+    filtered: Mapping[str, int] = field(default_factory=dict)
+    balance: int = 0
+    duplicates: int = 0
+    hosts: int = 0
+    seeds_waiting: int = 0
+    """Seeds that users have pushed and no worker has taken in yet."""
+    started_at: str | None = None
+    finished_at: str | None = None
+    elapsed_s: float = 0.0
+    """How long it has run, without pauses and the time in which nobody was at it."""
+    pages_per_s: float = 0.0
+    """By what the workers did between their last heartbeats; before that, on average."""
+    estimate_s: float | None = None
+    """What is queued takes at least so long: bounded by the slowest host."""
+    bytes: int = 0
+    statuses: Mapping[str, int] = field(default_factory=dict)
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    """Of the dead."""
+    items: Mapping[str, int] = field(default_factory=dict)
+    """Of a spider's own classes."""
+    reclaimed: int = 0
+    late: int = 0
+    corrupt: int = 0
+    workers: tuple[WorkerStatus, ...] = ()
+    crew: tuple[str, ...] = ()
+    """All who ever took part."""
+    memory: MemoryStatus = MemoryStatus()
+    seen: SeenHealth = SeenHealth()
+    busiest: tuple[HostStatus, ...] = ()
+    slowest: tuple[HostStatus, ...] = ()
+    held: tuple[HostStatus, ...] = ()
+    patterns: tuple[PatternStatus, ...] = ()
+    plan: Mapping[str, Any] = field(default_factory=dict)
+    """What the crawl was begun with, as JSON has it."""
+
+    @property
+    def alive(self) -> int:
+        """Workers that are at it."""
+        return sum(worker.alive for worker in self.workers)
+
+    @property
+    def average(self) -> float:
+        """Pages a second of the time in which it ran."""
+        return self.done / self.elapsed_s if self.elapsed_s else 0.0
+
+
+def as_json(status: Status) -> dict[str, Any]:
+    """What `scrapy status --json` prints."""
+    return asdict(status, dict_factory=_with_lists)
+
+
+def _with_lists(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in fields}
+
+
+async def read(
+    frontier: Frontier, seeds: SeedList | None = None, *, in_detail: bool = False
+) -> Status:
+    """The crawl that is there. In detail: with notable hosts, and the URL patterns that are set
+    aside."""
+    waiting = await _seeds_waiting(seeds)
     meta = await frontier.attach()
     if not meta:
-        return _nothing(frontier.crawl)
-    counts = await frontier.counts()
-    ledger = {name: counts.get(name, 0) for name in LEDGER}
-    filtered = _named(counts, _FILTERED)
-    settled = sum(ledger[name] for name in LEDGER[1:]) + sum(filtered.values())
-    workers = await _workers(frontier)
-    state = _state(meta["state"], ledger["discovered"], workers)
-    return {
-        "crawl": frontier.crawl,
-        "epoch": meta["epoch"],
-        "state": state,
-        **ledger,
-        "filtered": filtered,
-        "duplicates": counts.get("duplicates", 0),
-        "balance": ledger["discovered"] - settled,
-        "hosts": await _host_count(frontier),
-        "workers": workers,
-        "memory": _memory(await memory_of(frontier.client), workers),
-        "crew": list(dict.fromkeys(map(plain, meta.get("crew", "").split()))),
-        "seen": await _seen(frontier, counts),
-        "reclaimed": counts.get("reclaimed", 0),
-        "late": counts.get("late", 0),
-        "corrupt": counts.get("corrupt", 0),
-        "bytes": counts.get("bytes", 0),
-        "statuses": _named(counts, _STATUS),
-        "reasons": _named(counts, _DEAD),
-        "items": _named(counts, _ITEMS),
-        "started_at": _time(meta.get("started_ms")),
-        "finished_at": _time(meta.get("finished_ms")) if state in ("finished", "stopped") else None,
-        "plan": json.loads(meta["plan"]),
-    }
-
-
-async def read_all(frontier: Frontier) -> dict[str, Any]:
-    """The same for who asks once: with the URL patterns that are set aside, and notable hosts."""
-    now = await read(frontier)
-    patterns = await pattern_release.rows(frontier, await pattern_release.find(frontier))
-    return {**now, "patterns": patterns, **await notable_hosts(frontier)}
-
-
-async def notable_hosts(frontier: Frontier) -> dict[str, list[dict[str, Any]]]:
-    """The busiest hosts by pages, and the slowest: those that fail or are left alone. Of a
-    crawl with very many hosts, as far as a look at some thousands shows."""
-    hosts = [host async for host in _some_hosts(frontier)]
-    troubled = [host for host in hosts if host["failures"] or host["held"]]
-    return {
-        "busiest": sorted(hosts, key=lambda host: -host["pages"])[:SHOWN_HOSTS],
-        "slowest": sorted(troubled, key=lambda host: -host["failures"])[:SHOWN_HOSTS],
-    }
-
-
-async def _some_hosts(frontier: Frontier) -> AsyncIterator[dict[str, Any]]:
-    looked_at = 0
-    for shard in frontier.shards:
-        key = keys.hosts(frontier.crawl, shard.number)
-        async for name, packed in frontier.client.hscan_iter(key, count=1000):
-            looked_at += 1
-            if looked_at > MOST_HOSTS:
-                return
-            with suppress(Exception):  # a damaged record is the scripts' to mend
-                host = read_host(packed)
-                yield {
-                    "host": name.decode(),
-                    "pages": host.pages,
-                    "out": host.out,
-                    "failures": host.failures,
-                    "held": host.hold_ms is not None,
-                }
-
-
-def _state(state: str, discovered: int, workers: list[dict[str, Any]]) -> str:
-    """As users see it: a crawl that nobody works on has stopped, however that came about."""
-    if not discovered:
-        return "empty"
-    is_manned = any(worker["alive"] for worker in workers)
-    return "stopped" if state in ("running", "stopping") and not is_manned else state
-
-
-async def is_last_word(frontier: Frontier, status: dict[str, Any]) -> bool:
-    """True for one of the workers that leave a crawl: the first to see that it has ended, or who
-    leaves nobody behind at it."""
-    if status["state"] not in ("finished", "stopped"):
-        return False
-    meta = keys.meta(frontier.crawl, 0)
-    ended_ms = await frontier.client.hget(meta, "finished_ms")
-    if status["state"] == "stopped" or not ended_ms:
-        return True
-    field = f"summed_up:{ended_ms.decode()}"
-    return bool(await frontier.client.hsetnx(meta, field, frontier.worker))
-
-
-def sum_up(status: dict[str, Any]) -> dict[str, Any]:
-    """The summary of a crawl that stands so."""
-    return summary.build(
-        status,
-        started_at=status["started_at"],
-        finished_at=status["finished_at"] or utc_timestamp(),
-        bytes_fetched=status["bytes"],
-        statuses=status["statuses"],
-        workers=status["crew"],
-        reasons=status["reasons"],
-        items=status["items"],
+        return Status(frontier.crawl, seeds_waiting=waiting)
+    shards = await survey(frontier, with_hosts=in_detail)
+    return replace(
+        _status(frontier, meta, shards, await memory_of(frontier.client)),
+        seeds_waiting=waiting,
+        patterns=await pattern_release.shown(frontier) if in_detail else (),
     )
 
 
-def _nothing(crawl: str) -> dict[str, Any]:
-    return {
-        "crawl": crawl,
-        "epoch": None,
-        "state": "empty",
-        **dict.fromkeys(LEDGER, 0),
-        "filtered": {},
-        "duplicates": 0,
-        "balance": 0,
-        "hosts": 0,
-        "items": {},
-        "workers": [],
-        "memory": _memory(Memory(), []),
-        "crew": [],
-        "seen": {"capacity": 0, "items": 0, "expected_fp": 0.0, "measured_fp": None},
-    }
+async def _seeds_waiting(seeds: SeedList | None) -> int:
+    with suppress(SeedListError):  # said by the workers, which cannot take them in
+        return await seeds.size() if seeds else 0
+    return 0
 
 
-def _named(counts: dict[str, int], prefix: str) -> dict[str, int]:
+def _status(
+    frontier: Frontier, meta: Mapping[str, str], shards: Sequence[Survey], memory: Memory
+) -> Status:
+    counts: Counter[str] = Counter()
+    for shard in shards:
+        counts.update(shard.counts)
+    ledger = {name: counts[name] for name in LEDGER}
+    filtered = _named(counts, _FILTERED)
+    workers = _workers(shards)
+    state = _state(meta["state"], ledger["discovered"], workers)
+    elapsed_s = _elapsed_s(meta, shards[0].now_ms, state)
+    rate = _rate(workers, ledger["done"], elapsed_s) if state == "running" else 0.0
+    hosts = host_status.read(frontier.limits, shards)
+    return Status(
+        crawl=frontier.crawl,
+        epoch=meta["epoch"],
+        state=state,
+        **ledger,
+        filtered=filtered,
+        balance=ledger["discovered"] - sum([*ledger.values()][1:]) - sum(filtered.values()),
+        duplicates=counts["duplicates"],
+        hosts=sum(shard.hosts for shard in shards),
+        started_at=_time(meta.get("started_ms")),
+        finished_at=_ended_at(meta) if state in OVER else None,
+        elapsed_s=elapsed_s,
+        pages_per_s=round(rate, 2),
+        estimate_s=_estimate_s(frontier.limits.pages, ledger, rate, hosts) if rate else None,
+        bytes=counts["bytes"],
+        statuses=_named(counts, _STATUS),
+        reasons=_named(counts, _DEAD),
+        items=_named(counts, _ITEMS),
+        reclaimed=counts["reclaimed"],
+        late=counts["late"],
+        corrupt=counts["corrupt"],
+        workers=workers,
+        crew=tuple(dict.fromkeys(map(plain, meta.get("crew", "").split()))),
+        memory=_memory(memory, workers),
+        seen=_seen(frontier, shards, counts),
+        busiest=host_status.busiest(hosts),
+        slowest=host_status.slowest(hosts),
+        held=host_status.held(hosts),
+        patterns=(),
+        plan=json.loads(meta["plan"]),
+    )
+
+
+def _named(counts: Mapping[str, int], prefix: str) -> dict[str, int]:
     return {
         name.removeprefix(prefix): value
         for name, value in sorted(counts.items())
@@ -157,49 +218,147 @@ def _named(counts: dict[str, int], prefix: str) -> dict[str, int]:
     }
 
 
-async def _host_count(frontier: Frontier) -> int:
-    total = 0
-    for shard in frontier.shards:
-        total += await frontier.client.hlen(keys.hosts(frontier.crawl, shard.number))
-    return total
+def _state(state: str, discovered: int, workers: Iterable[WorkerStatus]) -> str:
+    """As users see it: a crawl that nobody works on has stopped, however that came about."""
+    if not discovered:
+        return "empty"
+    is_manned = any(worker.alive for worker in workers)
+    return "stopped" if state in ("running", "stopping") and not is_manned else state
 
 
-async def _workers(frontier: Frontier) -> list[dict[str, Any]]:
-    crawl, client = frontier.crawl, frontier.client
-    silent_at_ms = dict(await client.zrange(keys.workers(crawl, 0), 0, -1, withscores=True))
-    now_ms = await frontier.shards[0].now_ms()
-    workers = []
-    for name, about in sorted((await client.hgetall(keys.about(crawl, 0))).items()):
-        held = 0
-        for shard in frontier.shards:
-            held += await client.hlen(keys.leased_prefix(crawl, shard.number).encode() + name)
-        alive = silent_at_ms.get(name, 0) > now_ms
-        shown = plain(name.decode(errors="replace"))
-        workers.append({**read_about(about), "name": shown, "leased": held, "alive": alive})
-    return workers
+# Time
 
 
-def _memory(memory: Memory, workers: list[dict[str, Any]]) -> dict[str, Any]:
-    """Redis's memory, and the links that wait in workers for room there."""
-    waiting = sum(int(worker.get("waiting") or 0) for worker in workers)
-    return {**memory._asdict(), "share": round(memory.share, 4), "waiting": waiting}
+def _elapsed_s(meta: Mapping[str, str], now_ms: int, state: str) -> float:
+    ran_ms = _number(meta.get("ran_ms"))
+    if state in ("running", "stopping"):
+        ran_ms += max(0, now_ms - (_number(meta.get("ran_until_ms")) or now_ms))
+    return round(ran_ms / 1000, 3)
 
 
-async def _seen(frontier: Frontier, counts: dict[str, int]) -> dict[str, Any]:
-    items, expected = await frontier.expected_error()
-    audited = counts.get("audit_new", 0)
-    geometry = frontier.shards[0].geometry
-    capacity = sum(geometry.layer_capacity(n) for layers in items for n in range(len(layers)))
-    return {
-        "capacity": capacity,
-        "items": sum(sum(layers) for layers in items),
-        "expected_fp": expected,
-        "measured_fp": counts.get("audit_false", 0) / audited if audited else None,
-        "audited": audited,
-    }
+def _ended_at(meta: Mapping[str, str]) -> str | None:
+    """When somebody was last at it."""
+    return _time(meta.get("ran_until_ms") or meta.get("finished_ms"))
 
 
 def _time(epoch_ms: str | None) -> str | None:
-    with suppress(ValueError, OverflowError, OSError):
+    with suppress(OverflowError, OSError, ValueError):
         return utc_timestamp(int(epoch_ms) / 1000) if epoch_ms else None
     return None
+
+
+def _rate(workers: Iterable[WorkerStatus], done: int, elapsed_s: float) -> float:
+    told = sum(worker.pages_per_s for worker in workers if worker.alive)
+    return told or (done / elapsed_s if elapsed_s else 0.0)
+
+
+def _estimate_s(
+    pages: int, ledger: Mapping[str, int], rate: float, hosts: Iterable[HostStatus]
+) -> float:
+    """As long as the workers need for all that is known, and not less than the host needs whose
+    queue, pause and connections make it the last."""
+    left = sum(ledger[name] for name in UNSETTLED)
+    if pages != UNLIMITED:
+        left = min(left, max(0, pages - ledger["done"]))
+    slowest_s = max((host.estimate_s for host in hosts), default=0.0)
+    # A page budget may be used up long before the slowest host is through.
+    return round(left / rate if pages != UNLIMITED else max(left / rate, slowest_s), 1)
+
+
+# Workers, memory, the seen filter
+
+
+def _workers(shards: Sequence[Survey]) -> tuple[WorkerStatus, ...]:
+    leases = Counter[str]()
+    for shard in shards:
+        leases.update({worker.name: worker.leases for worker in shard.workers})
+    first = sorted(shards[0].workers)
+    return tuple(_worker(one, leases[one.name], shards[0].now_ms) for one in first)
+
+
+def _worker(found: WorkerFound, leases: int, now_ms: int) -> WorkerStatus:
+    told = read_about(found.told)
+    timeout_ms = _number(told.get("timeout_ms"))
+    silent_ms = now_ms - (found.silent_at_ms - timeout_ms)
+    return WorkerStatus(
+        name=plain(found.name),
+        host=str(told.get("host") or ""),
+        pid=_number(told.get("pid")),
+        alive=found.silent_at_ms > now_ms,
+        heartbeat_s=round(max(0.0, silent_ms) / 1000, 1) if timeout_ms else None,
+        leased=leases,
+        pages=_number(told.get("pages")),
+        pages_per_s=_decimal(told.get("pages_per_s")),
+        memory=_number(told.get("memory")),
+        waiting=_number(told.get("waiting")),
+    )
+
+
+def _number(value: Any) -> int:
+    """A whole number that others have written: 0 if it is none."""
+    with suppress(TypeError, ValueError, OverflowError):
+        return int(value)
+    return 0
+
+
+def _decimal(value: Any) -> float:
+    """The same of any number that is not negative."""
+    with suppress(TypeError, ValueError, OverflowError):
+        found = float(value)
+        return found if 0 <= found < math.inf else 0.0
+    return 0.0
+
+
+def _memory(memory: Memory, workers: Iterable[WorkerStatus]) -> MemoryStatus:
+    waiting = sum(worker.waiting for worker in workers)
+    return MemoryStatus(memory.used, memory.limit, round(memory.share, 4), waiting)
+
+
+def _seen(frontier: Frontier, shards: Sequence[Survey], counts: Mapping[str, int]) -> SeenHealth:
+    geometry = frontier.shards[0].geometry
+    layers = [shard.layers for shard in shards]
+    audited = counts["audit_new"]
+    return SeenHealth(
+        capacity=sum(geometry.layer_capacity(n) for items in layers for n in range(len(items))),
+        items=sum(map(sum, layers)),
+        expected_fp=sum(expected_error(geometry, items) for items in layers) / len(layers),
+        measured_fp=counts["audit_false"] / audited if audited else None,
+        audited=audited,
+    )
+
+
+# The summary
+
+
+async def is_last_word(frontier: Frontier, status: Status) -> bool:
+    """True for one of the workers that leave a crawl: the first to see that it has ended, or who
+    leaves nobody behind at it."""
+    if status.state not in OVER:
+        return False
+    meta = keys.meta(frontier.crawl, 0)
+    ended_ms = await frontier.client.hget(meta, "finished_ms")
+    if status.state == "stopped" or not ended_ms:
+        return True
+    name = f"summed_up:{ended_ms.decode()}"
+    return bool(await frontier.client.hsetnx(meta, name, frontier.worker))
+
+
+def sum_up(status: Status) -> Summary:
+    """The summary of a crawl that stands so."""
+    return Summary(
+        crawl=status.crawl,
+        epoch=status.epoch,
+        state=status.state,
+        started_at=status.started_at,
+        finished_at=status.finished_at or utc_timestamp(),
+        duration_s=status.elapsed_s,
+        pages_per_s=round(status.average, 2),
+        bytes=status.bytes,
+        **{name: getattr(status, name) for name in (*LEDGER, "duplicates", "reclaimed", "late")},
+        filtered=status.filtered,
+        statuses=status.statuses,
+        hosts=status.hosts,
+        workers=status.crew,
+        reasons=status.reasons,
+        items=status.items,
+    )

@@ -7,112 +7,100 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
-
-TOTALS = (
-    *("discovered", "queued", "delayed", "leased", "done", "dead"),
-    *("duplicates", "reclaimed", "late"),
-)
 
 MOST_SHOWN = 8
 LABEL_WIDTH = 14
 BAR_WIDTH = 20
 
 
-def build(
-    ledger: Mapping[str, Any],
-    *,
-    started_at: str | None = None,
-    finished_at: str | None = None,
-    bytes_fetched: int = 0,
-    statuses: Mapping[str, int] | None = None,
-    hosts: Mapping[str, int] | None = None,
-    workers: Sequence[str] | None = None,
-    reasons: Mapping[str, int] | None = None,
-    items: Mapping[str, int] | None = None,
-) -> dict[str, Any]:
-    """Sum a crawl up.
+@dataclass(frozen=True)
+class Summary:
+    """A crawl summed up. Times are ISO 8601; the duration is the time in which it ran, without
+    pauses and stops; the reasons are those of the dead, the items those of a spider's own
+    classes."""
 
-    `ledger` is what `scrapy status --json` prints: crawl, epoch, state, the totals, `filtered`
-    (reason → count) and, unless they are given here, hosts and workers. `statuses`, `hosts` and
-    `reasons` map a name to a count, the reasons being those of the dead; `items` are those of a
-    spider's own classes. Times are ISO 8601.
-    """
-    duration_s = _duration_s(started_at, finished_at)
-    done = int(ledger.get("done", 0))
-    return {
-        "crawl": ledger.get("crawl", ""),
-        "epoch": ledger.get("epoch"),
-        "state": ledger.get("state", ""),
-        "started_at": started_at,
-        "finished_at": finished_at,
-        "duration_s": duration_s,
-        "pages_per_s": round(done / duration_s, 2) if duration_s else 0.0,
-        "bytes": bytes_fetched,
-        **{name: int(ledger.get(name, 0)) for name in TOTALS},
-        "filtered": _by_count(ledger.get("filtered") or {}),
-        "statuses": _by_count(statuses or {}),
-        "hosts": _by_count(hosts) if hosts is not None else ledger.get("hosts", 0),
-        "workers": list(workers if workers is not None else ledger.get("workers") or ()),
-        "reasons": _by_count(reasons or {}),
-        "items": _by_count(items or {}),
-    }
+    crawl: str
+    epoch: str | None
+    state: str
+    started_at: str | None = None
+    finished_at: str | None = None
+    duration_s: float = 0.0
+    pages_per_s: float = 0.0
+    bytes: int = 0
+    discovered: int = 0
+    queued: int = 0
+    delayed: int = 0
+    leased: int = 0
+    done: int = 0
+    dead: int = 0
+    duplicates: int = 0
+    reclaimed: int = 0
+    late: int = 0
+    filtered: Mapping[str, int] = field(default_factory=dict)
+    statuses: Mapping[str, int] = field(default_factory=dict)
+    hosts: int = 0
+    workers: tuple[str, ...] = ()
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    items: Mapping[str, int] = field(default_factory=dict)
 
 
-def _duration_s(started_at: str | None, finished_at: str | None) -> float:
-    if not started_at or not finished_at:
-        return 0.0
-    spent = datetime.fromisoformat(finished_at) - datetime.fromisoformat(started_at)
-    return round(max(0.0, spent.total_seconds()), 3)
+def as_json(summary: Summary) -> dict[str, Any]:
+    """What summary.json holds: the most frequent of everything first."""
+    tables = ("filtered", "statuses", "reasons", "items")
+    return asdict(summary) | {name: _by_count(getattr(summary, name)) for name in tables}
 
 
 def _by_count(counts: Mapping[str, int]) -> dict[str, int]:
-    ordered = sorted(counts.items(), key=lambda entry: (-int(entry[1]), str(entry[0])))
-    return {str(name): int(count) for name, count in ordered}
+    return dict(sorted(counts.items(), key=lambda entry: (-entry[1], entry[0])))
 
 
-def to_text(summary: Mapping[str, Any]) -> str:
+def to_text(summary: Summary) -> str:
     """The summary as a person reads it in a terminal."""
-    lines = [f"Crawl {summary['crawl']} is {summary['state']}", "", *_figures(summary)]
-    for title in ("items", "filtered", "reasons", "statuses", "hosts"):
-        if isinstance(summary[title], Mapping) and summary[title]:
-            heading = {"reasons": "dead, by reason"}.get(title, title)
-            lines += ["", heading.capitalize(), *_table(summary[title])]
+    lines = [f"Crawl {summary.crawl} is {summary.state}", "", *_figures(summary)]
+    tables = {
+        "Items": summary.items,
+        "Filtered": summary.filtered,
+        "Dead, by reason": summary.reasons,
+        "Statuses": summary.statuses,
+    }
+    for heading, counts in tables.items():
+        if counts:
+            lines += ["", heading, *_table(_by_count(counts))]
     return "\n".join(lines) + "\n"
 
 
-def in_short(summary: Mapping[str, Any]) -> str:
+def in_short(summary: Summary) -> str:
     """The summary in a line, for those who leave while it is told elsewhere, or is not the last."""
-    left = sum(summary[name] for name in ("queued", "delayed", "leased"))
-    return f"{summary['state']}: {summary['done']:,} done, {summary['dead']:,} dead, {left:,} left"
+    left = summary.queued + summary.delayed + summary.leased
+    return f"{summary.state}: {summary.done:,} done, {summary.dead:,} dead, {left:,} left"
 
 
-def _figures(summary: Mapping[str, Any]) -> Iterable[str]:
-    open_urls = {name: summary[name] for name in ("queued", "delayed", "leased") if summary[name]}
-    hosts = summary["hosts"]
+def _figures(summary: Summary) -> Iterable[str]:
+    is_open = {"queued": summary.queued, "delayed": summary.delayed, "leased": summary.leased}
     figures = {
-        "pages": f"{summary['done']:,} done, {summary['dead']:,} dead",
-        "speed": f"{summary['pages_per_s']:,.1f} pages/s for {duration(summary['duration_s'])}",
-        "received": size(summary["bytes"]),
-        "found": f"{summary['discovered']:,} URLs, {summary['duplicates']:,} more links to them",
-        "filtered": f"{sum(summary['filtered'].values()):,}",
-        "still open": ", ".join(f"{count:,} {name}" for name, count in open_urls.items()),
+        "pages": f"{summary.done:,} done, {summary.dead:,} dead",
+        "speed": f"{summary.pages_per_s:,.1f} pages/s for {duration(summary.duration_s)}",
+        "received": size(summary.bytes),
+        "found": f"{summary.discovered:,} URLs, {summary.duplicates:,} more links to them",
+        "filtered": f"{sum(summary.filtered.values()):,}",
+        "still open": ", ".join(f"{count:,} {name}" for name, count in is_open.items() if count),
         "taken back": _taken_back(summary),
-        "hosts": f"{len(hosts) if isinstance(hosts, Mapping) else hosts:,}",
-        "workers": f"{len(summary['workers']):,}",
-        "started": summary["started_at"],
-        "finished" if summary["state"] == "finished" else "until": summary["finished_at"],
+        "hosts": f"{summary.hosts:,}",
+        "workers": f"{len(summary.workers):,}",
+        "started": summary.started_at,
+        "finished" if summary.state == "finished" else "until": summary.finished_at,
     }
     return [f"  {label:<{LABEL_WIDTH}}{text}" for label, text in figures.items() if text]
 
 
-def _taken_back(summary: Mapping[str, Any]) -> str:
-    if not summary["reclaimed"] and not summary["late"]:
+def _taken_back(summary: Summary) -> str:
+    if not summary.reclaimed and not summary.late:
         return ""
-    return f"{summary['reclaimed']:,} URLs of silent workers, {summary['late']:,} late results"
+    return f"{summary.reclaimed:,} URLs of silent workers, {summary.late:,} late results"
 
 
 def _table(counts: Mapping[str, int]) -> list[str]:
@@ -153,11 +141,11 @@ def size(count: float) -> str:
     return f"{count:.1f} TB"
 
 
-def write(folder: Path, summary: Mapping[str, Any]) -> None:
+def write(folder: Path, summary: Summary) -> None:
     """summary.json and summary.txt in `folder`, each whole or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
-    as_json = json.dumps(summary, indent=2, ensure_ascii=False) + "\n"
-    _write_whole(folder / "summary.json", as_json)
+    text = json.dumps(as_json(summary), indent=2, ensure_ascii=False)
+    _write_whole(folder / "summary.json", f"{text}\n")
     _write_whole(folder / "summary.txt", to_text(summary))
 
 

@@ -30,6 +30,7 @@ from crawlproj.server.memory import LOOK_EVERY_S
 from crawlproj.worker.delivery import Delivery
 from crawlproj.worker.outages import Outages
 from crawlproj.worker.prefetch import Supply
+from crawlproj.worker.pulse import Tally
 
 logger = logging.getLogger(__name__)
 
@@ -93,6 +94,7 @@ class Worker:
         self.held = 0
         self._buffer: deque[Lease] = deque()
         self.memo = Memo()
+        self.tally = Tally()
         self._outages = Outages(frontier.reconnect, self._come_back)
         self._insist = self._outages.insist
         self._delivery = Delivery(
@@ -205,6 +207,7 @@ class Worker:
             settled = await self._delivery.run(is_last=is_last, in_any_case=in_any_case)
             if settled:
                 self.held -= len(settled)
+                self.tally.add(settled)
                 self._let_go(settled)
                 await self._heed_holds()
                 self.supply.released(time.monotonic() + self.frontier.limits.delay_ms / 1000)

@@ -8,8 +8,6 @@ says what happens next. Its other settings (MEMUSAGE_WARNING_MB, …) mean what 
 from __future__ import annotations
 
 import logging
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scrapy.extensions.memusage import MemoryUsage
@@ -17,6 +15,7 @@ from scrapy.utils.asyncio import create_looping_call
 
 from crawlproj.config import Config
 from crawlproj.engine.watch import EngineWatch
+from crawlproj.worker.pulse import resident_bytes
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -27,7 +26,6 @@ REASON = "memory"
 REPLACE_ME = 75
 """Exit code of a worker that has reached its limit: sysexits.h calls it "try again"."""
 
-_STATM = Path("/proc/self/statm")
 _MB = 1024 * 1024
 
 
@@ -41,11 +39,7 @@ class MemoryLimit(MemoryUsage):
 
     def get_virtual_size(self) -> int:
         """Bytes of memory in use now; where the system does not tell, the most there have been."""
-        try:
-            resident_pages = int(_STATM.read_text().split()[1])
-        except OSError:
-            return super().get_virtual_size()
-        return resident_pages * os.sysconf("SC_PAGE_SIZE")
+        return resident_bytes()
 
     def engine_started(self) -> None:
         super().engine_started()

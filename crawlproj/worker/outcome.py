@@ -150,6 +150,8 @@ class Patience:
             settlement.pause_ms = _rounded_up(held.pause_ms if held.failed else self.pause_ms)
             settlement.failed, settlement.hold_ms = held.failed, _rounded_up(held.hold_ms)
             settlement.per_host = held.per_host
+            if held.hold_ms:
+                settlement.hold_reason = _hold_reason(held)
         return settlement
 
     def _verdict(self, held: Held) -> Settlement:
@@ -168,6 +170,18 @@ class Patience:
         if held.status:
             return Settlement(token, "done")
         return Settlement(token, "filtered", reason=ignored_reason(held.error))
+
+
+def _hold_reason(held: Held) -> str:
+    """Why its host is to be left alone, whatever becomes of the URL."""
+    if held.error is not None:
+        return _error_reason(held.error)
+    return f"http_{held.last_status}" if held.last_status else ""
+
+
+def _error_reason(error: Exception) -> str:
+    name = type(error).__name__
+    return _FAILURES.get(name, name)
 
 
 def _filtered(held: Held) -> Settlement:
@@ -198,8 +212,7 @@ def failure_reason(held: Held) -> str:
     if str(held.error or "") == _TOO_MANY_REDIRECTS:
         return _FAILURES[RedirectLoop.__name__]
     if held.error is not None and not isinstance(held.error, IgnoreRequest):
-        name = type(held.error).__name__
-        return _FAILURES.get(name, name)
+        return _error_reason(held.error)
     return "attempts" if held.retry_entry is not None else ""
 
 

@@ -201,9 +201,9 @@ def test_a_msgpack_bomb_is_refused_by_python_and_by_the_scripts(
         assert await frontier.shards[0].revive([77]) == 0
         await frontier.lease(1)
         await frontier.shards[0].reclaim()
-        now = await status.read(Frontier(frontier.client, CRAWL, "look"))
-        assert now["balance"] == 0
-        assert (await status.notable_hosts(frontier))["slowest"] == []
+        now = await status.read(Frontier(frontier.client, CRAWL, "look"), in_detail=True)
+        assert now.balance == 0
+        assert now.slowest == now.held == ()
 
     run(redis_server, test)
 
@@ -232,8 +232,8 @@ def test_names_that_are_no_text_are_shown_all_the_same(
         redis.hset(META, "started_ms", "long ago")
         assert "\ufffd" in await frontier.scope()
         now = await status.read(Frontier(frontier.client, CRAWL, "look"))
-        assert "\ufffd" in [worker["name"] for worker in now["workers"]]
-        assert now["started_at"] is None
+        assert "\ufffd" in [worker.name for worker in now.workers]
+        assert now.started_at is None
 
     run(redis_server, test)
 

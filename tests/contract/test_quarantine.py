@@ -144,13 +144,13 @@ def test_many_patterns_cost_who_looks_at_them_few_round_trips_and_who_does_not_n
                 redis.hset(keys.patterns("c", shard), mapping=some)
             redis.rpush(f"{keys.aside_prefix('c', 1)}http://h7 {FORM}", b"x", b"y")
             redis.config_resetstat()
-            assert "patterns" not in await status.read(mine)
+            assert (await status.read(mine)).patterns == ()
             assert calls("llen") == 0
             before = reads()
-            rows = (await status.read_all(mine))["patterns"]
+            rows = (await status.read(mine, in_detail=True)).patterns
             assert reads() - before < 200
             assert calls("llen") == len(rows) == 1500
-            assert [row["urls"] for row in rows[:3]] == [499, 499, 499]
-            assert [row["pattern"] for row in rows if row["kept"] == 2] == [f"http://h7{FORM}"]
+            assert [row.urls for row in rows[:3]] == [499, 499, 499]
+            assert [row.pattern for row in rows if row.kept == 2] == [f"http://h7{FORM}"]
 
     asyncio.run(play())

@@ -7,6 +7,7 @@ from collections import Counter
 from crawlproj.frontier.bloom import Geometry
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.shard import Shard
+from crawlproj.operate import status
 from tests.contract.fleet import (
     HOSTS,
     Fleet,
@@ -105,15 +106,15 @@ def test_audited_keys_are_never_answered_without_redis(fleet: Fleet) -> None:
     fleet.run(test())
 
 
-def test_the_expected_error_is_told_with_the_items_of_each_layer(fleet: Fleet) -> None:
+def test_the_expected_error_is_told_with_the_items_and_the_room_of_all_layers(fleet: Fleet) -> None:
     async def test() -> None:
         worker = await fleet.join("w", seen_capacity=3 * fleet.shards, seen_error_rate=0.01)
         for push in web(2):
             await worker.push([push])
-        items, rate = await worker.expected_error()
-        assert sum(map(sum, items)) == 24
-        assert all(len(layers) > 1 for layers in items)
-        assert 0 < rate < 0.1
+        seen = (await status.read(worker)).seen
+        assert seen.items == 24
+        assert seen.capacity > 3 * fleet.shards
+        assert 0 < seen.expected_fp < 0.1
 
     fleet.run(test())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -135,9 +136,8 @@ def test_scrapy_lists_every_command(ships: Fleet) -> None:
         (["fleet", "site", "-n", "0"], ["-n 0", "1 or more"]),
         (["fleet", "site", "-n", "two"], ["two"]),
         (["fleet", "site", "-a", "depth=x"], ["depth=x", "whole number"]),
-        (["status"], ["give the crawl's name", "scrapy status <crawl>"]),
         (["status", "site", "other"], ["too many arguments", "'other'"]),
-        (["status", "site", "--jsn"], ["no such option --jsn", "scrapy status <crawl>"]),
+        (["status", "site", "--jsn"], ["no such option --jsn", "scrapy status [<crawl>]"]),
         (["status", "site", "-s", "CRAWL_DEPHT=1"], ["did you mean CRAWL_DEPTH?"]),
         (["seed", "site"], ["at least one URL"]),
         (["seed", "site", "-f", "/none"], ["/none", "cannot be read"]),
@@ -205,13 +205,24 @@ def test_status_of_a_crawl_whose_seeds_wait_says_so(
 ) -> None:
     redis_server.cli("lpush", "site:start_urls", "http://a.test/")
     shown = ships.command("status", "site")
-    assert (shown.returncode, "seeds wait" in shown.stdout, shown.stderr) == (1, True, "")
+    assert (shown.returncode, "1 seed waits" in shown.stdout, shown.stderr) == (1, True, "")
+    assert said(ships.command("status", "site", "--json"))["seeds_waiting"] == 1
 
 
-def test_status_of_nothing_is_empty_for_scripts(ships: Fleet) -> None:
-    now = said(ships.command("status", "site", "--json"))
-    assert now.keys() >= STATUS_FIELDS
+def test_status_of_a_crawl_that_has_not_begun_has_the_same_keys_as_any_other(
+    running: Fleet,
+) -> None:
+    now = said(running.command("status", "sight", "--json"))
+    assert now.keys() == said(running.command("status", "site", "--json")).keys()
     assert (now["state"], now["discovered"], now["balance"]) == ("empty", 0, 0)
+
+
+def test_status_without_a_name_is_that_of_all_crawls(running: Fleet) -> None:
+    listed = running.command("status")
+    assert (listed.returncode, listed.stdout.split()[:2]) == (0, ["crawl", "spider"])
+    assert "site" in listed.stdout and "running" in listed.stdout
+    [now] = said(running.command("status", "--json"))
+    assert now.keys() >= STATUS_FIELDS and now["crawl"] == "site"
 
 
 def test_status_of_a_running_crawl_balances_and_names_its_workers(running: Fleet) -> None:
@@ -220,7 +231,8 @@ def test_status_of_a_running_crawl_balances_and_names_its_workers(running: Fleet
     assert (now["state"], now["balance"]) == ("running", 0)
     [worker] = now["workers"]
     assert worker["pid"] == running.workers[0].process.pid
-    assert worker["alive"] is True
+    assert worker["alive"] is True and worker["memory"] > 0
+    assert worker["host"] == socket.gethostname() and worker["heartbeat_s"] >= 0
     assert now["seen"].keys() >= {"capacity", "items", "expected_fp", "measured_fp"}
     text = running.command("status", "site").stdout
     assert "site: running" in text and worker["name"] in text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -245,10 +246,45 @@ def test_progress_is_shown_again_after_the_crawl_could_not_be_read(
         chatty = {"ROBOTSTXT_OBEY": "False", "LOG_LEVEL": "DEBUG"}
         worker = ships.start(chatty, seeds=origin.url("/"), delay=0)
         worker.wait_for_log("pages here")
-        meta = keys.meta("site", 0)
-        plan = redis.hget(meta, "plan")
-        redis.hset(meta, "plan", "damaged")
+        counts = keys.counts("site", 0)
+        redis.hset(counts, "dead", "damaged")
         worker.wait_for_log("No progress to show")
-        redis.hset(meta, "plan", plan)
+        redis.hset(counts, "dead", 0)
         before = worker.log.count("pages here")
         wait_for(lambda: worker.log.count("pages here") > before, "progress", 10)
+
+
+HOUR_MS = 3_600_000
+
+
+def test_rows_of_stats_add_up_to_a_summary_that_counts_no_time_in_which_nobody_was_at_it(
+    ships: Fleet, redis: Redis
+) -> None:
+    links = "".join(f"<a href=/{number}>x</a>" for number in range(12)) + "<a href=/gone>x</a>"
+    pages: dict[str, Route] = {f"/{number}": Reply(body=b"x" * 1000) for number in range(12)}
+    with Origin({"/": Reply(body=links.encode()), **pages}) as origin:
+        rare = {"CRAWL_STATS_INTERVAL": "3600", "ROBOTSTXT_OBEY": "False"}
+        first = ships.start(rare, seeds=origin.url("/"), delay=0.2)
+        wait_for(lambda: ships.status()["done"] > 2, "some pages", 30)
+        ships.command("stop", "site")
+        assert first.wait(30) == "stopped"
+        stopped = ships.status()
+        redis.hset(keys.meta("site", 0), "skew_ms", HOUR_MS)
+        idle = ships.status()
+        for name in ("elapsed_s", "finished_at", "started_at"):
+            assert idle[name] == stopped[name]
+        assert ships.start(rare | {"CRAWL_RUN_ID": ""}).wait(30) == "finished"
+        now = ships.status()
+    summary = json.loads((ships.output / "site" / "summary.json").read_text())
+    assert summary["duration_s"] == now["elapsed_s"] > stopped["elapsed_s"] > 0
+    assert summary["duration_s"] < HOUR_MS / 1000 < summary_span_s(summary)
+    assert summary["pages_per_s"] == round(summary["done"] / summary["duration_s"], 2)
+    rows = ships.rows("stats")
+    assert len(rows) == 2  # neither worker has seen an interval to its end
+    for column, total in (("pages", "done"), ("bytes", "bytes"), ("errors", "dead")):
+        assert sum(int(row[column]) for row in rows) == summary[total] > 0
+
+
+def summary_span_s(summary: dict[str, Any]) -> float:
+    began, ended = map(datetime.fromisoformat, (summary["started_at"], summary["finished_at"]))
+    return (ended - began).total_seconds()

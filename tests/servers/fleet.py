@@ -132,7 +132,8 @@ class Fleet:
         async def read() -> dict[str, Any]:
             client = await connection.connect(self.redis_url)
             try:
-                return await status.read_all(Frontier(client, crawl, "test"))
+                frontier = Frontier(client, crawl, "test")
+                return status.as_json(await status.read(frontier, in_detail=True))
             finally:
                 await client.aclose()
 

@@ -3,67 +3,49 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from crawlproj.output import summary
+from crawlproj.output.summary import Summary
 
-LEDGER: dict[str, Any] = {
-    "crawl": "site",
-    "epoch": 3,
-    "state": "finished",
-    "discovered": 1250,
-    "queued": 0,
-    "delayed": 0,
-    "leased": 0,
-    "done": 1000,
-    "dead": 50,
-    "filtered": {"robots": 60, "scope": 140},
-    "duplicates": 7000,
-    "hosts": 2,
-    "workers": ["w1", "w2"],
-}
-STARTED, FINISHED = "2025-01-31T09:00:00.000Z", "2025-01-31T09:04:10.000Z"
+STARTED, FINISHED = "2025-01-31T09:00:00.000Z", "2025-01-31T09:14:10.000Z"
+A_SUMMARY = Summary(
+    crawl="site",
+    epoch="3",
+    state="finished",
+    started_at=STARTED,
+    finished_at=FINISHED,
+    duration_s=250.0,
+    pages_per_s=4.0,
+    bytes=5_000_000,
+    discovered=1250,
+    done=1000,
+    dead=50,
+    duplicates=7000,
+    filtered={"robots": 60, "scope": 140},
+    statuses={"404": 50, "200": 950},
+    hosts=2,
+    workers=("w1", "w2"),
+)
 
 
-def a_summary(**changes: Any) -> dict[str, Any]:
-    given: dict[str, Any] = {"started_at": STARTED, "finished_at": FINISHED}
-    return summary.build(LEDGER, **given | changes)
-
-
-def test_a_summary_holds_the_ledger_and_what_follows_from_it() -> None:
-    built = a_summary(bytes_fetched=5_000_000, statuses={"404": 50, "200": 950})
-    assert built["duration_s"] == 250
-    assert built["pages_per_s"] == 4
-    assert built["bytes"] == 5_000_000
+def test_a_summary_for_scripts_has_the_most_frequent_of_everything_first() -> None:
+    built = summary.as_json(A_SUMMARY)
     assert list(built["filtered"]) == ["scope", "robots"]
     assert list(built["statuses"]) == ["200", "404"]
-    assert built["discovered"] == 1250
-    assert built["workers"] == ["w1", "w2"]
-    assert built["hosts"] == 2
+    assert (built["discovered"], built["hosts"]) == (1250, 2)
+    assert list(built["workers"]) == ["w1", "w2"]
 
 
-@pytest.mark.parametrize(
-    ("started_at", "finished_at"), [(None, None), (STARTED, None), (FINISHED, STARTED)]
-)
-def test_without_a_duration_there_is_no_speed(
-    started_at: str | None, finished_at: str | None
-) -> None:
-    built = a_summary(started_at=started_at, finished_at=finished_at)
-    assert (built["duration_s"], built["pages_per_s"]) == (0, 0)
-    assert "Crawl site is finished" in summary.to_text(built)
-
-
-def test_an_empty_ledger_has_a_summary_too() -> None:
-    text = summary.to_text(summary.build({}))
-    assert "0 done, 0 dead" in text
+def test_a_crawl_that_found_nothing_has_a_summary_too() -> None:
+    assert "0 done, 0 dead" in summary.to_text(Summary("site", None, "empty"))
 
 
 def test_the_text_is_aligned_and_says_what_is_still_open() -> None:
-    open_ledger = LEDGER | {"state": "stopped", "queued": 12, "leased": 3}
-    text = summary.to_text(summary.build(open_ledger, started_at=STARTED, finished_at=FINISHED))
+    text = summary.to_text(replace(A_SUMMARY, state="stopped", queued=12, leased=3))
     assert "  still open    12 queued, 3 leased\n" in text
     assert "  speed         4.0 pages/s for 4 min 10 s\n" in text
     assert max(map(len, text.splitlines())) <= 80
@@ -71,8 +53,8 @@ def test_the_text_is_aligned_and_says_what_is_still_open() -> None:
 
 
 def test_long_lists_are_cut_and_their_rest_is_added_up() -> None:
-    hosts = {f"h{number}.test": 100 - number for number in range(20)}
-    lines = summary.to_text(a_summary(hosts=hosts)).splitlines()
+    reasons = {f"reason{number}": 100 - number for number in range(20)}
+    lines = summary.to_text(replace(A_SUMMARY, reasons=reasons)).splitlines()
     rest = next(line for line in lines if "others" in line)
     assert rest.split()[:3] == ["12", "others", f"{sum(range(81, 93)):,}"]
 
@@ -101,7 +83,7 @@ def test_sizes_read_well(count: float, text: str) -> None:
 
 
 def test_both_files_are_written_and_nothing_else_is_left(tmp_path: Path) -> None:
-    built = a_summary(reasons={"timeout \ud800": 1})
+    built = replace(A_SUMMARY, reasons={"timeout \ud800": 1})
     summary.write(tmp_path / "site", built)
     summary.write(tmp_path / "site", built)
     names = sorted(path.name for path in (tmp_path / "site").iterdir())

@@ -59,7 +59,8 @@ local function pack_rest(host)
     return ''
   end
   return cmsgpack.pack({kept = host.kept, failures = host.failures, hold = host.hold, mentions = host.mentions,
-                        per = host.per, group = host.group, pause = host.pause, reserved = host.reserved})
+                        per = host.per, group = host.group, pause = host.pause, reserved = host.reserved,
+                        why = host.hold and host.why})
 end
 
 local NOTHING = cmsgpack.pack(false)
@@ -350,16 +351,24 @@ local function count_kept_of(name, group, by)
   if group then count_kept(load_group(group), by) end
 end
 
+-- Leaves a host or group alone until then, if it is not for longer already. Who only knows that it
+-- is to be left alone says nothing of the reason.
+local function hold_until(unit, until_ms, why)
+  if until_ms <= (unit.hold or 0) then return end
+  unit.why = why ~= '' and why or unit.hold and unit.why or nil
+  unit.hold = until_ms
+end
+
 -- What the request showed: `failed` is 2 if the server said that it is asked too much, which goes
 -- for all that keep one pace with the host; 1 if it failed in another way that may pass, -1 if it
--- answered, 0 if neither is known. `hold_ms` is how long to leave it alone. The pause it was given
--- is remembered if it is longer than the crawl's: see usual_pause_ms().
-local function judge_host(host, keeper, failed, hold_ms, pause_ms)
+-- answered, 0 if neither is known. `hold_ms` is how long to leave it alone, `why` is for people. The
+-- pause it was given is remembered if it is longer than the crawl's: see usual_pause_ms().
+local function judge_host(host, keeper, failed, hold_ms, why, pause_ms)
   if failed ~= 0 then host.pause = pause_ms > DELAY_MS + CLOCK_MS and pause_ms or nil end
   if failed > 0 then host.failures = (host.failures or 0) + 1 end
   if failed < 0 then host.failures = nil end
   local held = failed > 1 and keeper or host
-  if hold_ms > 0 then held.hold = math.max(held.hold or 0, NOW + hold_ms) end
+  if hold_ms > 0 then hold_until(held, NOW + hold_ms, why) end
 end
 
 -- An entry's first byte counts the attempts that have been made.
@@ -373,7 +382,7 @@ end
 local function delay(token, name, level, entry, due)
   if level == FIRST then
     local host = load_host(name)
-    host.hold = math.max(host.hold or 0, due)
+    hold_until(host, due, 'robots_txt')
   end
   redis.call('ZADD', DELAYED, due, cmsgpack.pack(name, level, entry, token))
   reserve(name, level, 1)

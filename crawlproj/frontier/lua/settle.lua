@@ -5,8 +5,8 @@
 -- ARGV  2 worker
 --       3 msgpack list of token, verdict, ms since the request ended, pause in ms,
 --         reason, entry, delay in ms, HTTP status or 0, bytes, what the host showed of
---         itself (judge_host), ms to leave it alone, connections it may have or 0 if that
---         is not said, group it turned out to belong to or '', of one lease after the other;
+--         itself (judge_host), ms to leave it alone, why or '', connections it may have or 0 if
+--         that is not said, group it turned out to belong to or '', of one lease after the other;
 --         verdict is one of
 --         done      the page is fetched, its links are here, its row is on disk
 --         filtered  for `reason`
@@ -25,7 +25,7 @@
 --include _hosts.lua
 --include _patterns.lua
 --include _letters.lua
-local FIELDS = 13
+local FIELDS = 14
 local held = LEASED .. ARGV[2]
 local settled, done, bytes, late, statuses = 0, 0, 0, {}, {}
 local items = cmsgpack.unpack(ARGV[3])
@@ -39,9 +39,9 @@ for i, packed in ipairs(read_fields(held, tokens)) do
 end
 fetch_hosts(touched)
 
-local function release(host, group, ago_ms, pause_ms, failed, hold_ms, connections)
+local function release(host, group, ago_ms, pause_ms, failed, hold_ms, why, connections)
   local keeper = release_host(host, group, ago_ms, pause_ms)
-  judge_host(host, keeper, failed, hold_ms, pause_ms)
+  judge_host(host, keeper, failed, hold_ms, why, pause_ms)
   allow_connections(keeper, connections)
   -- Workers that have leased more of it will see that they may not begin.
   if hold_ms > 0 and keeper.out > 0 then HOLDS = redis.call('HINCRBY', META, 'holds', 1) end
@@ -49,7 +49,7 @@ end
 
 for at = 1, #items, FIELDS do
   local token, verdict, ago_ms, pause_ms, reason, entry, delay_ms, status, size, failed, hold_ms,
-    connections, found_group = unpack(items, at, at + FIELDS - 1)
+    hold_reason, connections, found_group = unpack(items, at, at + FIELDS - 1)
   local lease = leases[token]
   local name = lease and lease[1]
   if not name then
@@ -61,7 +61,7 @@ for at = 1, #items, FIELDS do
     if kept then
       count_kept_of(name, group, -1)
     else
-      release(host, group, ago_ms, pause_ms, failed, hold_ms, connections)
+      release(host, group, ago_ms, pause_ms, failed, hold_ms, hold_reason, connections)
     end
     if found_group ~= '' then join_group(name, found_group) end
     if verdict == 'keep' then

@@ -1,0 +1,112 @@
+"""The hosts of a crawl that are worth a line: the busiest, the slowest, those that are left alone.
+
+Of a crawl with very many hosts, as far as a look at some of them shows (frontier/survey.py); those
+that are left alone longest are always among them. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from operator import attrgetter
+
+from crawlproj.frontier.frontier import Limits
+from crawlproj.frontier.hosts import read_group, read_host
+from crawlproj.frontier.survey import HostFound, Survey
+
+SHOWN_HOSTS = 5
+
+
+@dataclass(frozen=True)
+class HostStatus:
+    """A host, or a group of hosts that keep one pace."""
+
+    host: str
+    pages: int
+    queued: int = 0
+    out: int = 0
+    """Requests that are under way."""
+    failures: int = 0
+    """In a row, up to now."""
+    held: bool = False
+    held_s: float = 0.0
+    """For how long it is still to be left alone."""
+    why: str = ""
+    """Why it is, as failures are called elsewhere: http_503, timeout, …"""
+    pause_s: float = 0.0
+    """Between requests of one connection."""
+    estimate_s: float = 0.0
+    """What its queue takes, at least."""
+
+
+def read(limits: Limits, shards: Iterable[Survey]) -> list[HostStatus]:
+    """The hosts that were looked at. A damaged record is the scripts' to mend."""
+    return [host for shard in shards for host in _read(limits, shard)]
+
+
+def _read(limits: Limits, shard: Survey) -> Iterator[HostStatus]:
+    for found in shard.some_hosts:
+        with suppress(ValueError, TypeError):
+            if "://" in found.name:
+                yield _host(limits, found, shard.now_ms)
+            else:
+                yield _group(limits, found, shard.now_ms)
+
+
+def _host(limits: Limits, found: HostFound, now_ms: int) -> HostStatus:
+    record = read_host(found.packed)
+    held_s = _held_s(record.hold_ms, now_ms)
+    pause_s = max(limits.delay_ms, record.pause_ms or 0) / 1000
+    connections = max(1, record.per or limits.per_host)
+    return HostStatus(
+        found.name,
+        record.pages,
+        found.queued,
+        record.out,
+        record.failures,
+        held=held_s > 0,
+        held_s=held_s,
+        why=record.why if held_s else "",
+        pause_s=pause_s,
+        estimate_s=held_s + found.queued * pause_s / connections,
+    )
+
+
+def _group(limits: Limits, found: HostFound, now_ms: int) -> HostStatus:
+    record = read_group(found.packed)
+    held_s = _held_s(record.hold_ms, now_ms)
+    return HostStatus(
+        found.name,
+        record.pages,
+        out=record.out,
+        held=held_s > 0,
+        held_s=held_s,
+        why=record.why if held_s else "",
+        pause_s=limits.delay_ms / 1000,
+    )
+
+
+def _held_s(until_ms: float | None, now_ms: int) -> float:
+    return round(max(0.0, (until_ms or 0) - now_ms) / 1000, 1)
+
+
+def busiest(hosts: Iterable[HostStatus]) -> tuple[HostStatus, ...]:
+    """Those with the most pages."""
+    return _first(sorted(hosts, key=attrgetter("pages"), reverse=True))
+
+
+def slowest(hosts: Iterable[HostStatus]) -> tuple[HostStatus, ...]:
+    """Those that will be the last to be read, or fail."""
+    some = [host for host in hosts if host.queued or host.failures]
+    return _first(sorted(some, key=attrgetter("estimate_s", "failures"), reverse=True))
+
+
+def held(hosts: Iterable[HostStatus]) -> tuple[HostStatus, ...]:
+    """Those that are left alone, for the longest time first."""
+    some = [host for host in hosts if host.held]
+    return _first(sorted(some, key=attrgetter("held_s"), reverse=True))
+
+
+def _first(hosts: Sequence[HostStatus]) -> tuple[HostStatus, ...]:
+    return tuple(hosts[:SHOWN_HOSTS])
