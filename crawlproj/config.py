@@ -333,6 +333,13 @@ class Config:
         _BOOL,
         "stop at any name that begins like ours and is not, not only at one that looks misspelt",
     )
+    cookies: str = _option(
+        "CRAWL_COOKIES",
+        "",
+        _one_of("shared"),
+        "shared: one jar for all workers (docs/cookies.md); none: what COOKIES_ENABLED says, each "
+        "worker for itself",
+    )
     dns_ttl_s: float = _option(
         "CRAWL_DNS_TTL", 300.0, _SECONDS, "seconds for which a resolved name is believed"
     )

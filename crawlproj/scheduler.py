@@ -32,6 +32,13 @@ from crawlproj.discover.sitemap_reading import SitemapReader
 from crawlproj.dupefilter import SeenFilter
 from crawlproj.engine.watch import EngineWatch
 from crawlproj.errors import CrawlError
+from crawlproj.fetch.cookies import (
+    NOT_SHARED,
+    CookiesMiddleware,
+    SharedCookies,
+    cookie_advice,
+    wants_session,
+)
 from crawlproj.frontier.frontier import ADDRESS, HOST, Frontier
 from crawlproj.frontier.levels import level
 from crawlproj.frontier.messages import Kind, Lease, Push, Settlement, State
@@ -75,6 +82,7 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
     discovery: Discovery
     notes: Notes
     permission: Permission | None
+    cookies: SharedCookies | None
     holds: Holds
     on_handed_in: list[Callable[[], Awaitable[None]]]
     """Called when all is settled, while the feeds and the frontier are still open."""
@@ -246,6 +254,10 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
         )
         name = identity.plain(self.frontier.worker)
         self._reports = Reports(self._crawler, name, config.reports)
+        self.cookies = SharedCookies(self.frontier) if config.cookies else None
+        self._cookie_advice = cookie_advice(self._crawler.settings)
+        if self.cookies and not self._watch.has_downloader_middleware(CookiesMiddleware):
+            logger.warning(NOT_SHARED)
         self.holds = Holds(by_group=limits.group != HOST)
         self.worker = Worker(
             self.frontier,
@@ -354,6 +366,9 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
         return False
 
     def _enqueue(self, request: Request) -> bool:
+        if self._cookie_advice and wants_session(request):
+            logger.warning(self._cookie_advice, request.url[:MAX_SHOWN])
+            self._cookie_advice = ""
         found = self.df.address(request)
         sent_on = self.notes.sent_on(request)
         if sent_on and self.notes.is_sent_back(request, sent_on):
@@ -447,6 +462,7 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
             prepare=self._prepare,
             on_holds=self.holds.hear,
             on_unsure=self._break_off,
+            share=self.cookies.share if self.cookies else None,
             scope_names=self._scope_names,
             awaits_seeds=self._awaits_seeds,
         )
@@ -466,6 +482,8 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
         await self._quarantine.refresh()
         if self.permission is not None:
             await self.permission.learn(leases)
+        if self.cookies is not None:
+            await self.cookies.learn(leases)
 
     async def _verdict(self, held: Held) -> tuple[int, Settlement]:
         settlement = self._patience.settlement(held)

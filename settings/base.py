@@ -38,6 +38,8 @@ DOWNLOADER_MIDDLEWARES = {
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
     "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": None,
     "crawlproj.fetch.content.ContentMiddleware": 390,
+    "scrapy.downloadermiddlewares.cookies.CookiesMiddleware": None,
+    "crawlproj.fetch.cookies.CookiesMiddleware": 700,
     "crawlproj.discover.priority_middleware.PriorityMiddleware": 400,
     # Nearer to the server than retries and redirects, which hide what they send on.
     "crawlproj.politeness.middleware.PolitenessMiddleware": 845,

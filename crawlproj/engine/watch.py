@@ -106,6 +106,11 @@ class EngineWatch:
                 given = middleware.max_retry_times if is_given else most
                 middleware.max_retry_times = min(given, most)
 
+    def has_downloader_middleware(self, kind: type) -> bool:
+        """Whether one of this class takes part."""
+        found = self._engine.downloader.middleware.middlewares
+        return any(isinstance(middleware, kind) for middleware in found)
+
     def wake(self) -> None:
         """Make the engine ask for requests at the next turn of the loop."""
         slot = self._engine._slot

@@ -300,6 +300,21 @@ class Frontier:
             new_items = None
         return late
 
+    @property
+    def cookie_changes(self) -> int:
+        """How often, as was last told, workers were given cookies that all of them share."""
+        return sum(shard.cookie_changes for shard in self.shards)
+
+    async def share_cookies(self, changes: Mapping[str, Mapping[str, bytes]]) -> None:
+        """Keep cookies for all workers. Every shard tells of it, and only then are the URLs pushed
+        that need them: whoever is given one of those has heard of the cookies."""
+        for shard in self.shards:
+            await shard.share_cookies(changes if shard.number == 0 else {})
+
+    async def cookies_of(self, domains: Sequence[str]) -> list[dict[str, bytes]]:
+        """The cookies that workers share, of these registrable domains."""
+        return await self.shards[0].cookies_of(domains)
+
     async def renew(self, timeout_ms: int, about: dict[str, Any]) -> Renewed:
         """The heartbeat on every shard; unknown if any of them had declared the worker dead."""
         replies = await all_of(shard.renew(self.worker, timeout_ms, about) for shard in self.shards)

@@ -138,6 +138,11 @@ def news(crawl: str, shard: int) -> str:
     return f"{tag(crawl, shard)}:news"
 
 
+def cookies(crawl: str, shard: int) -> str:
+    """Hash: domain -> the cookies that its sites have given, where workers share them."""
+    return f"{tag(crawl, shard)}:cookies"
+
+
 def robots(crawl: str, shard: int, host: str) -> str:
     """String that expires: what a host's robots.txt says."""
     return f"{tag(crawl, shard)}:robots:{host}"
@@ -146,7 +151,7 @@ def robots(crawl: str, shard: int, host: str) -> str:
 _VECTOR = (
     *(meta, counts, hosts, ready, waiting, delayed, workers, about, dead, seeds, audit, scope),
     *(layers, seen_prefix, queue_prefix, leased_prefix, found, patterns, aside_prefix),
-    *(groups, line_prefix, news),
+    *(groups, line_prefix, news, cookies),
 )
 
 

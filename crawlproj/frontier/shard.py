@@ -60,6 +60,10 @@ _STUMBLED = "@user_script"
 CLEARED_AT_ONCE = 500
 """Hosts of an earlier crawl that one call clears away."""
 
+MOST_COOKIES, MOST_COOKIE_BYTES = 180, 64 * 1024
+"""Cookies that are kept of a registrable domain, all its hosts and jars together, and their bytes:
+about what browsers keep."""
+
 MOST_LAYERS = 64
 """Layers of a seen filter that were written by us: each is twice as large as the one before."""
 
@@ -99,6 +103,7 @@ class Shard:
         self.replica = Replica(self.geometry)
         self._news = News()
         self.holds = self.heeded = 0
+        self.cookie_changes = 0
         self.told_at_s = float("-inf")
         self._asked_at_s: float | None = None
 
@@ -195,7 +200,8 @@ class Shard:
         """Take up to so many URLs of hosts that are due."""
         args = [worker, wanted, self.tokens, self._news.heard, int(no_links)]
         reply = await self._call("lease", args)
-        state, next_ms, scope, packed, server, heard, told, holds, spare = reply
+        state, next_ms, scope, packed, server, heard, told, holds, spare, cookies = reply
+        self.cookie_changes = cookies
         self.is_stale = self.is_stale or self.server not in (None, server)
         self._news.hear(told, heard, self.replica)
         self._hear_of(holds)
@@ -241,6 +247,21 @@ class Shard:
 
     def _hear_of(self, holds: int) -> None:
         self.holds, self.told_at_s = holds, time.monotonic()
+
+    async def share_cookies(self, changes: Mapping[str, Mapping[str, bytes]]) -> None:
+        """Keep what has become of the cookies of domains, by their ids (b"" for one that is gone),
+        and tell all workers with their leases that there is something to hear."""
+        items = [
+            part
+            for domain, cookies in changes.items()
+            for part in (domain, [value for pair in cookies.items() for value in pair])
+        ]
+        await self._call("cookies", [pack(items), MOST_COOKIES, MOST_COOKIE_BYTES])
+
+    async def cookies_of(self, domains: Sequence[str]) -> list[dict[str, bytes]]:
+        """The cookies that are kept of domains, by their ids."""
+        key = keys.cookies(self.crawl, self.number)
+        return [_cookies(packed) for packed in await self.client.hmget(key, domains)]
 
     async def vouch(self, worker: str, client: Any) -> bool:
         """True if the worker's last push is still here; asked, and noted, by way of `client`."""
@@ -428,6 +449,15 @@ def meaning_of(error: ResponseError) -> Exception:
     if _STUMBLED in text and not (code.isupper() and code != "WRONGTYPE"):
         return CrawlDamaged(str(error))
     return error
+
+
+def _cookies(packed: bytes | None) -> dict[str, bytes]:
+    # What cannot be read is none of ours; the next change replaces it.
+    with suppress(ValueError, TypeError, AttributeError):
+        values = unpack(packed) if packed else []
+        pairs = zip(values[::2], values[1::2], strict=True)
+        return {id_.decode(): cookie for id_, cookie in pairs if isinstance(cookie, bytes)}
+    return {}
 
 
 @contextmanager

@@ -114,6 +114,7 @@ class Delivery:
         new ones as long as there will be some.
         """
         judged = await self._judge_ended()
+        await self._share()
         # Beside the pushing, which takes about as long: a host waits for neither the longer.
         writing = asyncio.create_task(self._write_rows(judged))
         try:
@@ -156,6 +157,7 @@ class Delivery:
         if not self._parts:
             batch = self.outbox.first(PUSH_AT_ONCE * len(self._frontier.shards))
             await self._widen_scope(batch)
+            await self._share()
             seen_locally, self.seen_locally = self.seen_locally, 0
             self._parts = self._cut(batch, seen_locally)
             self._batch_size = len(batch)
@@ -236,6 +238,10 @@ class Delivery:
         shard, items, _ = cut[0].popleft()
         cut[0].appendleft((shard, items, seen_locally))
         return cut
+
+    async def _share(self) -> None:
+        if self._hooks.share is not None:
+            await self._insist(self._hooks.share)
 
     async def _widen_scope(self, pushes: list[Push]) -> None:
         """A seed's links are judged by what seeds brought into scope: that comes first."""

@@ -69,6 +69,8 @@ class Hooks:
     prepare: Callable[[list[Lease]], Awaitable[None]]
     on_holds: Callable[[dict[str, int]], None]
     on_unsure: Callable[[], None]
+    share: Callable[[], Awaitable[None]] | None = None
+    """Tells other workers what they must know before they are given what is pushed next."""
 
 
 class Worker:

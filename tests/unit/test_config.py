@@ -61,6 +61,7 @@ BAD: dict[str, tuple[list[Any], str]] = {
     "POLITENESS_PER_HOST": (NOT_COUNTS, WHOLE),
     "CRAWL_PROXIES": (["p:3128", "http://p", "socks5://p:1", "http://:1", 5], "give proxies such"),
     "CRAWL_ALLOW_ADDRESSES": (["10.0.0.0/99", "home", 5], "give networks such as"),
+    "CRAWL_COOKIES": (["on", "true"], "give one of shared"),
     "CRAWL_CONTENT_TYPES": ([5, [5]], "give words, separated by commas"),
     "CRAWL_STRICT": (["perhaps"], "give true or false"),
     "CRAWL_DNS_TTL": (NOT_SECONDS, SECONDS),

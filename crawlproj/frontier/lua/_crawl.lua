@@ -31,17 +31,19 @@
 --  20 GROUPS   hash    group of hosts -> msgpack {out, cooling, pages, at, kept, hold, per, reserved}
 --  21 LINE     prefix  + group           -> zset of its hosts that could be contacted now, best first
 --  22 NEWS     stream  worker -> what its pushes have lately added to SEEN, see seen_updates.py
+--  23 COOKIES  hash    domain -> msgpack of id, cookie, of one after the other, see cookies.lua
 --
 -- ARGV[1] is the epoch in which the caller works and, behind a space, how many ms ago it sent the
 -- last call that was answered, if one was; the rest is the operation's.
 --include _clock.lua
 local META, COUNTS, HOSTS, READY, WAITING, DELAYED, WORKERS, ABOUT, DEAD, SEEDS, AUDIT, SCOPE,
-      LAYERS, SEEN, QUEUE, LEASED, FOUND, PATTERNS, ASIDE, GROUPS, LINE, NEWS = unpack(KEYS)
+      LAYERS, SEEN, QUEUE, LEASED, FOUND, PATTERNS, ASIDE, GROUPS, LINE, NEWS,
+      COOKIES = unpack(KEYS)
 
 local CRAWL = redis.call('HMGET', META, 'epoch', 'state', 'per_host', 'pages_per_host',
                          'pages', 'deadline_ms', 'delay_ms', 'max_attempts', 'skew_ms',
                          'give_up', 'novelty', 'turns', 'group', 'pages_per_domain', 'holds',
-                         'clock_ms')
+                         'clock_ms', 'cookies')
 local epoch, asked_ms = ARGV[1]:match('^(%S*) ?(%d*)')
 if not CRAWL[1] then return redis.error_reply('WIPED no crawl is open here') end
 if CRAWL[1] ~= epoch then return redis.error_reply('EPOCH another crawl has begun') end
@@ -55,6 +57,9 @@ local PACED, PAGES_PER_DOMAIN = CRAWL[13] ~= false, tonumber(CRAWL[14] or 0)
 
 -- How often a host was found to be left alone of which more was leased: see settle.lua.
 local HOLDS = tonumber(CRAWL[15] or 0) or 0
+
+-- How often workers have been given cookies that all of them share: see cookies.lua.
+local COOKIE_CHANGES = tonumber(CRAWL[17] or 0) or 0
 
 -- Weights of the strategy that ranks hosts too: see Novelty in discover/ranking.py.
 local NOVELTY

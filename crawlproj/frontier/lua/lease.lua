@@ -11,7 +11,7 @@
 --        row, pages of the host, its group or '', of one lease after the other, the server: see
 --        _server.lua, id of the last news, the news that others have told since the one before,
 --        holds so far, pages that the budget has for links: less than 0 if it has too few for the
---        seeds that wait, '' if there is no budget}
+--        seeds that wait, '' if there is no budget, changes of shared cookies so far}
 --       state is the crawl's, or 'limit' when its page budget is used up
 -- Error UNKNOWN: the worker counts as dead; it must renew first
 --include _crawl.lua
@@ -27,7 +27,7 @@ if STATE == 'running' and DEADLINE_MS > 0 and NOW >= DEADLINE_MS then
   STATE = 'stopping'
   redis.call('HSET', META, 'state', STATE)
 end
-if STATE ~= 'running' then return {STATE, -1, 0, cmsgpack.pack({}), server(), ARGV[5], {}, HOLDS, ''} end
+if STATE ~= 'running' then return {STATE, -1, 0, cmsgpack.pack({}), server(), ARGV[5], {}, HOLDS, '', COOKIE_CHANGES} end
 
 for _, packed in ipairs(redis.call('ZRANGE', DELAYED, '-inf', NOW, 'BYSCORE', 'LIMIT', 0, DUE_AT_ONCE)) do
   local name, level, entry = read_url(packed)
@@ -192,4 +192,5 @@ for _, one in ipairs(redis.call('XRANGE', NEWS, '(' .. heard, '+', 'COUNT', NEWS
   if teller ~= worker then news[#news + 1] = told end
 end
 local told = PAGES >= 0 and spare or ''
-return {STATE, next_ms, redis.call('SCARD', SCOPE), cmsgpack.pack(replied), server(), heard, news, HOLDS, told}
+return {STATE, next_ms, redis.call('SCARD', SCOPE), cmsgpack.pack(replied), server(), heard, news, HOLDS, told,
+        COOKIE_CHANGES}

@@ -1,0 +1,281 @@
+"""Cookies that all workers of a crawl share (CRAWL_COOKIES): a login by one is a login of all.
+
+A worker keeps jars by registrable domain and, within it, by Scrapy's `cookiejar` key. What sites
+or spiders put into them goes to Redis before the links that were found with it, and every lease
+tells how often there was something new. A worker that hears of it asks, once for all the leases it
+has been given, for the cookies of their domains: a page of a session that goes on costs Redis
+nothing. Which cookie goes where is decided by the standard library's policy, as in Scrapy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from http.cookiejar import Cookie
+from typing import TYPE_CHECKING, Any
+
+import msgpack
+from scrapy import FormRequest, Request
+from scrapy.downloadermiddlewares.cookies import CookiesMiddleware as ScrapyCookies
+from scrapy.http.cookies import CookieJar
+from scrapy.utils.httpobj import urlparse_cached
+
+from crawlproj.config import Config
+from crawlproj.urls import registrable_domain
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+    from scrapy.settings import BaseSettings
+
+    from crawlproj.frontier.frontier import Frontier
+    from crawlproj.frontier.messages import Lease
+
+LARGEST_COOKIE_BYTES = 4096
+"""Name and value together; larger ones are ignored, as by browsers."""
+
+MOST_DOMAINS = 10_000
+"""Domains whose cookies a worker has in hand; others it asks for again when it needs them."""
+
+EXPIRY_S = 60
+"""Expiry times are told in steps of so many seconds: a session that every page prolongs is not
+news with every page."""
+
+_TOLD = "%s asks for a session (FormRequest or cookies=), "
+NO_COOKIES = _TOLD + (
+    "but cookies are off: CRAWL_COOKIES=shared keeps them for all workers (docs/cookies.md); this "
+    "is said once"
+)
+OWN_COOKIES = _TOLD + (
+    "and each worker keeps cookies for itself: where there is more than one, set "
+    "CRAWL_COOKIES=shared (docs/cookies.md); this is said once"
+)
+NOT_SHARED = (
+    "CRAWL_COOKIES=shared: nothing is shared, for DOWNLOADER_MIDDLEWARES lacks "
+    "crawlproj.fetch.cookies.CookiesMiddleware in place of Scrapy's (docs/cookies.md)"
+)
+
+
+def cookie_advice(settings: BaseSettings) -> str:
+    """What to tell a spider that wants a session; nothing where it has one on all workers."""
+    if Config.from_settings(settings).cookies:
+        return ""
+    return OWN_COOKIES if settings.getbool("COOKIES_ENABLED") else NO_COOKIES
+
+
+def wants_session(request: Request) -> bool:
+    """Whether a request makes no sense without cookies."""
+    return bool(request.cookies) or isinstance(request, FormRequest)
+
+
+class Domain:
+    """The cookies of one registrable domain, and which of them Redis has."""
+
+    def __init__(self) -> None:
+        self._jars: dict[str, CookieJar] = {}
+        self._shared: dict[str, bytes] = {}
+        self.heard = -1
+        """Changes that had been told of when its cookies were asked for."""
+
+    def jar(self, key: Any) -> CookieJar:
+        """The jar of a `cookiejar` key, None for the usual one."""
+        return self._jars.setdefault("" if key is None else repr(key), CookieJar())
+
+    def changes(self) -> dict[str, bytes]:
+        """What Redis does not know yet, by id; b"" for a cookie that is gone."""
+        now = self._packed()
+        gone = {id_: b"" for id_ in self._shared if id_ not in now}
+        return gone | {id_: one for id_, one in now.items() if self._shared.get(id_) != one}
+
+    def told(self, changes: dict[str, bytes]) -> None:
+        """Redis knows these."""
+        self._shared.update(changes)
+        self._shared = {id_: one for id_, one in self._shared.items() if one}
+
+    def hear(self, shared: dict[str, bytes]) -> None:
+        """Take over what Redis has, but for what has changed here in the meantime."""
+        ours = self.changes()
+        for id_ in {*shared, *self._shared} - ours.keys():
+            if shared.get(id_) != self._shared.get(id_):
+                self._put(id_, shared.get(id_, b""))
+        self._shared = shared
+
+    def _packed(self) -> dict[str, bytes]:
+        return {
+            "\0".join((key, cookie.domain, cookie.path, cookie.name)): _pack(cookie)
+            for key, jar in self._jars.items()
+            for cookie in jar
+            if not cookie.is_expired()
+        }
+
+    def _put(self, id_: str, packed: bytes) -> None:
+        # What cannot be read is none of ours: Redis may hold anything.
+        with suppress(ValueError, TypeError):
+            key, domain, path, name = id_.split("\0")
+            jar = self._jars.setdefault(key, CookieJar())
+            with suppress(KeyError):
+                jar.clear(domain, path, name)
+            if packed:
+                jar.set_cookie(_unpack(domain, path, name, packed))
+
+
+class SharedCookies:
+    """The cookies of this worker, and their exchange with the others."""
+
+    def __init__(self, frontier: Frontier) -> None:
+        self._frontier = frontier
+        self._domains: OrderedDict[str, Domain] = OrderedDict()
+        self._changed: set[str] = set()
+        # What was asked for before a change was shared must not be heard after it.
+        self._exchanging = asyncio.Lock()
+
+    def jar(self, request: Request) -> CookieJar:
+        """The jar that a request takes from and gives to."""
+        return self._domain(_domain_of(request)).jar(request.meta.get("cookiejar"))
+
+    def has_changed(self, request: Request) -> None:
+        """Something was put into the jar of a request."""
+        self._changed.add(_domain_of(request))
+
+    async def share(self) -> None:
+        """Have all workers know what has changed here; done again if Redis was away meanwhile."""
+        if not self._changed:
+            return
+        async with self._exchanging:
+            changed, self._changed = self._changed, set()
+            found = {name: self._domain(name).changes() for name in changed}
+            changes = {name: cookies for name, cookies in found.items() if cookies}
+            try:
+                if changes:
+                    await self._frontier.share_cookies(changes)
+            except BaseException:
+                self._changed |= changed
+                raise
+            for name, cookies in changes.items():
+                self._domain(name).told(cookies)
+
+    async def learn(self, leases: Iterable[Lease]) -> None:
+        """Know the cookies of what was leased, if any were told of that are not known yet."""
+        told = self._frontier.cookie_changes
+        if not told:
+            return
+        names = dict.fromkeys(registrable_domain(lease.host) for lease in leases)
+        stale = [name for name in names if self._domain(name).heard != told]
+        if not stale:
+            return
+        async with self._exchanging:
+            found = await self._frontier.cookies_of(stale)
+            for name, cookies in zip(stale, found, strict=True):
+                domain = self._domain(name)
+                domain.hear(cookies)
+                domain.heard = told
+
+    def _domain(self, name: str) -> Domain:
+        domain = self._domains.setdefault(name, Domain())
+        self._domains.move_to_end(name)
+        if len(self._domains) > MOST_DOMAINS:
+            oldest = next(iter(self._domains))
+            if oldest not in self._changed:
+                del self._domains[oldest]
+        return domain
+
+
+class CookiesMiddleware(ScrapyCookies):
+    """`DOWNLOADER_MIDDLEWARES`, in place of Scrapy's, which it is where cookies are not shared."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Any:
+        if not Config.from_settings(crawler.settings).cookies:
+            return ScrapyCookies.from_crawler(crawler)
+        self = cls(crawler.settings.getbool("COOKIES_DEBUG"))
+        self.crawler = crawler
+        return self
+
+    def process_request(  # type: ignore[override]  # without an argument that Scrapy has given up
+        self, request: Request
+    ) -> None:
+        shared = self._shared(request)
+        if shared is None:
+            return
+        jar = shared.jar(request)
+        if request.cookies:
+            given = self._get_request_cookies(jar, request)
+            self._process_cookies(given, jar=jar, request=request)
+            shared.has_changed(request)
+        request.headers.pop("Cookie", None)
+        jar.add_cookie_header(request)
+        self._debug_cookie(request)
+
+    def process_response(  # type: ignore[override]
+        self, request: Request, response: Response
+    ) -> Response:
+        shared = self._shared(request)
+        if shared is not None and b"Set-Cookie" in response.headers:
+            jar = shared.jar(request)
+            self._process_cookies(jar.make_cookies(response, request), jar=jar, request=request)
+            shared.has_changed(request)
+            self._debug_set_cookie(response)
+        return response
+
+    def _shared(self, request: Request) -> SharedCookies | None:
+        if request.meta.get("dont_merge_cookies"):
+            return None
+        found: SharedCookies | None = getattr(self.crawler.engine.scheduler, "cookies", None)
+        return found
+
+    def _process_cookies(
+        self, cookies: Iterable[Cookie], *, jar: CookieJar, request: Request
+    ) -> None:
+        for cookie in _acceptable(cookies, request):
+            jar.set_cookie_if_ok(cookie, request)
+
+
+def _acceptable(cookies: Iterable[Cookie], request: Request) -> Iterator[Cookie]:
+    """Those of a size to keep, and for the registrable domain that gives them: not for a public
+    suffix, by which sites of different people would share them."""
+    name = _domain_of(request)
+    for cookie in cookies:
+        # The standard library's name for the domain of a host without a dot.
+        belongs_to = cookie.domain.removeprefix(".").removesuffix("" if "." in name else ".local")
+        size = len(cookie.name) + len(cookie.value or "")
+        if registrable_domain(belongs_to) == name and size <= LARGEST_COOKIE_BYTES:
+            yield cookie
+
+
+def _domain_of(request: Request) -> str:
+    return registrable_domain(urlparse_cached(request).netloc.rpartition("@")[2].lower())
+
+
+def _pack(cookie: Cookie) -> bytes:
+    expires = cookie.expires and -(-int(cookie.expires) // EXPIRY_S) * EXPIRY_S
+    flags = cookie.domain_specified, cookie.domain_initial_dot, cookie.path_specified
+    packed: bytes = msgpack.packb([cookie.value, cookie.secure, expires, *map(bool, flags)])
+    return packed
+
+
+def _unpack(domain: str, path: str, name: str, packed: bytes) -> Cookie:
+    value, secure, expires, *flags = msgpack.unpackb(packed)
+    is_text = isinstance(value, str | None) and isinstance(expires, int | None)
+    if not is_text or len(flags) != 3 or len(packed) > 2 * LARGEST_COOKIE_BYTES:
+        raise ValueError("no cookie of ours")
+    domain_specified, initial_dot, path_specified = map(bool, flags)
+    return Cookie(
+        version=0,
+        name=name,
+        value=value,
+        port=None,
+        port_specified=False,
+        domain=domain,
+        domain_specified=domain_specified,
+        domain_initial_dot=initial_dot,
+        path=path,
+        path_specified=path_specified,
+        secure=bool(secure),
+        expires=expires,
+        discard=expires is None,
+        comment=None,
+        comment_url=None,
+        rest={},
+    )
