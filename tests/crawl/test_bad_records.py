@@ -180,7 +180,7 @@ def test_no_bad_record_was_ever_asked_for(crawled: Crawled) -> None:
 
 @pytest.mark.parametrize("name", TITLES)
 def test_each_title_keeps_its_row_in_every_file(name: str, crawled: Crawled) -> None:
-    written = TITLES[name][1]
+    given, written = TITLES[name]
     path = f"/title/{list(TITLES).index(name)}"
     folder = crawled.ships.output / "site"
     for part in [*folder.glob("pages-*.csv"), folder / "pages.csv"]:
@@ -190,7 +190,9 @@ def test_each_title_keeps_its_row_in_every_file(name: str, crawled: Crawled) -> 
             ]
     for part in [*folder.glob("pages-*.jsonl"), folder / "pages.jsonl"]:
         rows = [json.loads(line) for line in part.read_bytes().split(b"\n") if line]
-        assert [row["title"] for row in rows if path_of(row) == path] == [written]
+        # An apostrophe of ours is for a CSV alone.
+        scraped = written if given.startswith("'") else written.removeprefix("'")
+        assert [row["title"] for row in rows if path_of(row) == path] == [scraped]
 
 
 def path_of(row: dict[str, str]) -> str:

@@ -17,7 +17,6 @@ from tests.servers.redis import RedisServer
 
 PAGES = 24
 SESSION = "session=s3cret"
-FORM = b"<form method=post action=/login><input name=user><input name=password></form>"
 WORKERS = 2
 
 FORMS = """
@@ -70,36 +69,38 @@ def members_only(request: Request) -> Reply:
     return Reply(delay_s=0.2, body=b"<title>in</title>") if is_member(request) else Reply(403)
 
 
-def log_in_once_all_are_there(redis: Redis) -> Route:
-    """The answer to a login waits for the other workers, or the first would be done alone."""
+def log_in(request: Request) -> Reply:
+    if request.method != "POST" or request.body != b"user=me&password=p4ss":
+        return Reply(403)
+    return Reply(303, {"Location": "/account", "Set-Cookie": f"{SESSION}; Path=/; HttpOnly"})
+
+
+def account_once_all_are_there(redis: Redis) -> Route:
+    """What follows a login waits for the other workers, or the first would be done alone."""
+    links = "".join(f"<a href=/members/{number}>{number}</a>" for number in range(PAGES))
+    reply = Reply(body=links.encode()).encode()
+
+    def chunks() -> Iterator[bytes]:
+        while redis.zcard(keys.workers("members", 0)) < WORKERS:
+            yield b""
+        yield reply
 
     def answer(request: Request) -> Reply | Raw:
-        if request.method == "GET":
-            return Reply(body=FORM)
-        if request.body != b"user=me&password=p4ss":
-            return Reply(403)
-        links = "".join(f"<a href=/members/{number}>{number}</a>" for number in range(PAGES))
-        given = {"Set-Cookie": f"{SESSION}; Path=/; HttpOnly"}
-        reply = Reply(headers=given, body=f"Log out {links}".encode()).encode()
-
-        def chunks() -> Iterator[bytes]:
-            while redis.zcard(keys.workers("members", 0)) < WORKERS:
-                yield b""
-            yield reply
-
-        return Raw(chunks(), pause_s=0.05, then="keep", status=200)
+        held = Raw(chunks(), pause_s=0.05, then="keep", status=200)
+        return held if is_member(request) else Reply(403)
 
     return answer
 
 
 def test_the_documented_login_by_one_worker_is_a_login_of_all(ships: Fleet, redis: Redis) -> None:
     routes: dict[str, Route] = {f"/members/{number}": members_only for number in range(PAGES)}
-    with Origin({"/login": log_in_once_all_are_there(redis), **routes}) as origin:
+    account = account_once_all_are_there(redis)
+    with Origin({"/login": log_in, "/account": account, **routes}) as origin:
         for _ in range(WORKERS):
             start(ships, origin.url("").rstrip("/"))
         assert ships.wait(60) == ["finished"] * WORKERS
         asked = [(entry.method, entry.path, entry.status) for entry in origin.requests()]
-    assert asked.count(("POST", "/login", 200)) == 1
+    assert asked.count(("POST", "/login", 303)) == 1
     assert not [path for _, path, status in asked if status == 403]
     parts = sorted((ships.output / "members").glob("items-*.jsonl"))
     items = [[json.loads(line) for line in part.read_text().splitlines()] for part in parts]

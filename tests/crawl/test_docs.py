@@ -134,8 +134,8 @@ def site() -> dict[str, Route]:
         ),
         "/login": _login,
         "/account": _account,
-        "/orders/1": _html("Order 1"),
-        "/orders/2": _html("Order 2"),
+        "/orders/1": _account,
+        "/orders/2": _account,
         "/sitemap.xml": Reply(
             headers={"Content-Type": "application/xml"},
             body=f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{entries}</urlset>'.encode(),
