@@ -10,14 +10,14 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 from zlib import crc32
 
 from redis.asyncio import Redis
 
-from crawlproj.frontier import holds, keys
+from crawlproj.frontier import holds, keys, scope
 from crawlproj.frontier import plan as plans
 from crawlproj.frontier.bloom import Geometry
 from crawlproj.frontier.concurrent import all_of
@@ -164,6 +164,8 @@ class Frontier:
                 fields=self.limits.fields(shard.number, text),
                 lasts_ms=limits.lasts_ms,
             )
+        for shard in self.shards if opened.mode != "new" else ():
+            await scope.convert(shard)
         if opened.state != "finished" and len(self.shards) > 1:
             await self.reopen()
         return opened
@@ -371,14 +373,18 @@ class Frontier:
 
     async def widen_scope(self, names: Iterable[str]) -> None:
         """Bring hosts or domains into scope, on every shard, before their seeds are pushed."""
-        wanted = list(names)
+        wanted = sorted(names)
         for shard in self.shards:
-            await self.client.sadd(keys.scope(self.crawl, shard.number), *wanted)
+            await scope.widen(shard, wanted)
 
-    async def scope(self) -> set[str]:
-        """What is in scope, from the shard that is the last to learn of it."""
-        key = keys.scope(self.crawl, self.shards[-1].number)
-        return {name.decode(errors="replace") for name in await self.client.smembers(key)}
+    async def scope_since(self, position: int) -> list[str]:
+        """What is in scope behind the first so many names, of the shard that is the last to learn
+        of it."""
+        return await scope.since(self.shards[-1], position)
+
+    async def in_scope(self, names: Collection[str]) -> set[str]:
+        """Which of these hosts or domains are in scope."""
+        return await scope.among(self.shards[-1], names)
 
     async def counts(self) -> dict[str, int]:
         """The ledger of the whole crawl."""

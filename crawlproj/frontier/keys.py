@@ -84,7 +84,12 @@ def audit(crawl: str, shard: int) -> str:
 
 
 def scope(crawl: str, shard: int) -> str:
-    """Set: hosts or domains that the seeds brought into scope."""
+    """Sorted set: hosts or domains that the seeds brought into scope, in the order they came."""
+    return f"{tag(crawl, shard)}:names"
+
+
+def old_scope(crawl: str, shard: int) -> str:
+    """Set: the same as an older version kept it, until a worker has joined the crawl."""
     return f"{tag(crawl, shard)}:scope"
 
 
@@ -151,7 +156,7 @@ def robots(crawl: str, shard: int, host: str) -> str:
 _VECTOR = (
     *(meta, counts, hosts, ready, waiting, delayed, workers, about, dead, seeds, audit, scope),
     *(layers, seen_prefix, queue_prefix, leased_prefix, found, patterns, aside_prefix),
-    *(groups, line_prefix, news, cookies),
+    *(groups, line_prefix, news, cookies, old_scope),
 )
 
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from crawlproj.discover.links import MAX_SHOWN
 from crawlproj.discover.quarantine import REASON
-from crawlproj.discover.rules import Rules
+from crawlproj.discover.rules import REDIRECTED, Rules
 from crawlproj.discover.shapes import any_query, pattern_of
 from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier
@@ -86,7 +86,8 @@ async def _usable(frontier: Frontier, url: Url, folder: Path, key: str) -> Trace
         return found
     if await _is_seen(shard, key):
         return Trace(SEEN, "was taken in; it is done or filtered, with no row on this machine", {})
-    refusal = rules.refusal(url, 0, await frontier.scope())
+    name = rules.scope_name(url)
+    refusal = rules.refusal(url, 0, await frontier.in_scope((name, REDIRECTED + name)))
     if refusal:
         return Trace(NEVER, f"never seen, and would not be followed: {_rule(rules, refusal)}", {})
     return Trace(NEVER, "never seen: neither a seed nor a link on a page that was fetched", {})

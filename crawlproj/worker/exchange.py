@@ -103,6 +103,7 @@ class Worker:
             frontier, hooks, self._insist, backlog=backlog, watermark=watermark
         )
         self._known: set[tuple[int, int]] = set()
+        self._scope_read = 0
         self._renewed_at = clock_s()
         self._told_at = time.monotonic()
         self._has_surplus = False
@@ -350,8 +351,8 @@ class Worker:
         if self.frontier.is_stale:
             logger.warning("Another server keeps the frontier now: learning anew what it has")
             await self._learn_anew()
-        if batch.scope_size > len(self.scope):
-            self.scope.update(await self.frontier.scope())
+        if batch.scope_size > self._scope_read:
+            await self._learn_new_scope()
         await self._adopt(batch.leases)
         failpoints.reached("leased")
         return batch
@@ -407,7 +408,21 @@ class Worker:
         """Begin again from what Redis says: what has been seen, and what this worker holds."""
         self.memo.clear()
         await self.frontier.warm()
+        await self._learn_scope_anew()
         await self._recollect()
+
+    async def _learn_new_scope(self) -> None:
+        position = self._scope_read
+        new = await self.frontier.scope_since(position)
+        self.scope.update(new)
+        if self._scope_read == position:  # else it was learnt anew meanwhile
+            self._scope_read += len(new)
+
+    async def _learn_scope_anew(self) -> None:
+        names = await self.frontier.scope_since(0)
+        self._scope_read = len(names)
+        self.scope.intersection_update(names)
+        self.scope.update(names)
 
     async def _recollect(self) -> None:
         """Have in hand what Redis says is this worker's: others may have taken over some of it,

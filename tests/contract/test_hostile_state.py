@@ -226,11 +226,11 @@ def test_names_that_are_no_text_are_shown_all_the_same(
     redis_server: RedisServer, redis: Redis
 ) -> None:
     async def test(frontier: Frontier) -> None:
-        redis.sadd(SCOPE, b"\xff")
+        redis.zadd(SCOPE, {b"\xff": 1})
         redis.hset(keys.about(CRAWL, 0), b"\xfe", b"\xfd")
         redis.zadd(WORKERS, {b"\xfe": 0})
         redis.hset(META, "started_ms", "long ago")
-        assert "\ufffd" in await frontier.scope()
+        assert "\ufffd" in await frontier.scope_since(0)
         now = await status.read(Frontier(frontier.client, CRAWL, "look"))
         assert "\ufffd" in [worker.name for worker in now.workers]
         assert now.started_at is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from crawlproj.frontier import keys
 from crawlproj.frontier.bloom import Geometry
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.shard import Shard
@@ -20,12 +21,41 @@ from tests.contract.fleet import (
 from tests.lua.helpers import CRAWL, filtered, seed, unfiltered
 
 
+def test_scope_is_read_from_where_a_worker_has_come_to(fleet: Fleet) -> None:
+    async def test() -> None:
+        worker, other = await fleet.join("w"), await fleet.join("other")
+        for names in (["c", "a"], ["a", "b", "c"], ["d"]):
+            await worker.widen_scope(names)
+        assert await other.scope_since(0) == ["a", "c", "b", "d"]
+        assert await other.scope_since(2) == ["b", "d"]
+        await worker.widen_scope(f"n{number:04}" for number in range(2500))
+        assert len(await other.scope_since(4)) == 2500
+        assert await other.in_scope(["a", "n0007", "e"]) == {"a", "n0007"}
+
+    fleet.run(test())
+
+
+def test_the_scope_of_an_older_crawl_is_taken_over_by_who_joins_it(fleet: Fleet) -> None:
+    async def test() -> None:
+        looker = await fleet.join("w")
+        old = {f"n{number}" for number in range(2500)}
+        for shard in looker.shards:
+            await looker.client.sadd(keys.old_scope(CRAWL, shard.number), *old)
+        assert await looker.in_scope(["n7", "e"]) == {"n7"}
+        worker = await fleet.join("other")
+        assert set(await worker.scope_since(0)) == old
+        assert [state.scope for state in fleet.states()] == [old] * fleet.shards
+        assert await worker.in_scope(["n7", "e"]) == {"n7"}
+
+    fleet.run(test())
+
+
 def test_scope_is_known_on_every_shard_before_the_first_url_is(fleet: Fleet) -> None:
     async def test() -> None:
         worker, other = await fleet.join("w"), await fleet.join("other")
         await worker.widen_scope(["a.example", "b.example"])
         assert (await other.lease(1)).scope_size == 2
-        assert await other.scope() == {"a.example", "b.example"}
+        assert await other.scope_since(0) == ["a.example", "b.example"]
         assert [state.scope for state in fleet.states()] == [
             {"a.example", "b.example"}
         ] * fleet.shards

@@ -277,3 +277,30 @@ def test_a_seed_opens_a_crawl_again_that_others_have_just_ended(
 
     with caplog.at_level(logging.INFO):
         fleet.run(test())
+
+
+def test_a_worker_reads_only_what_has_come_into_scope_since_it_read_last(
+    redis_server: RedisServer,
+) -> None:
+    async def test() -> None:
+        frontier = Frontier(await connect(redis_server.url), CRAWL, "w")
+        await frontier.open(frontier.limits, {}, "run")
+        await frontier.renew(1000 * TIMEOUT_S, {})
+        worker = Worker(frontier, hooks(), prefetch=8, lease_timeout_s=TIMEOUT_S)
+
+        async def sent_for_a_lease() -> int:
+            before = (await frontier.client.info("stats"))["total_net_output_bytes"]
+            await worker._lease(1)
+            after = (await frontier.client.info("stats"))["total_net_output_bytes"]
+            return int(after - before)
+
+        many = {f"{number:0200}" for number in range(1000)}
+        await frontier.widen_scope(many)
+        whole = await sent_for_a_lease()
+        assert worker.scope == many
+        await frontier.widen_scope(["new"])
+        assert await sent_for_a_lease() < whole / 10
+        assert worker.scope == {*many, "new"}
+        await frontier.close()
+
+    asyncio.run(test())

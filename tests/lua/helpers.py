@@ -183,7 +183,7 @@ def structures(redis: Any, crawl: str = CRAWL, shard: int = 0) -> State:
         about={name.decode(): json.loads(told) for name, told in raw.get("about", {}).items()},
         seeds={key.decode() for key in raw.get("seeds", set())},
         audit={key.decode() for key in raw.get("audit", set())},
-        scope={name.decode() for name in raw.get("scope", set())},
+        scope={name.decode() for name, _ in raw.get("scope", [])},
         layers=_layers(raw.get("layers", {})),
         patterns={n.decode(): _pattern(p, clock) for n, p in raw.get("patterns", {}).items()},
         aside=_aside(raw),

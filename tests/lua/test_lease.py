@@ -278,7 +278,7 @@ def test_only_a_running_crawl_hands_out_work(crawl: HandCrawl, state: str) -> No
 
 def test_the_size_of_the_scope_is_told(crawl: HandCrawl) -> None:
     crawl.open()
-    crawl.redis.sadd(crawl.key("scope"), "a", "b")
+    crawl.redis.zadd(crawl.key("scope"), {"a": 1, "b": 2})
     assert crawl.worker().lease().scope_size == 2
 
 

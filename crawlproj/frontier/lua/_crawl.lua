@@ -19,7 +19,7 @@
 --                      was given up (older letters: a token, and no times)
 --  10 SEEDS    set     exact keys of the seeds
 --  11 AUDIT    set     exact keys of the sampled URLs
---  12 SCOPE    set     hosts or domains that seeds brought into scope
+--  12 SCOPE    zset    hosts or domains that seeds brought into scope, in the order they came in
 --  13 LAYERS   hash    items:<layer> -> URLs recorded there; open -> layers in use
 --  14 SEEN     prefix  + layer           -> bitmap, a Bloom filter
 --  15 QUEUE    prefix  + level:host      -> list of entries, first come first served
@@ -32,13 +32,14 @@
 --  21 LINE     prefix  + group           -> zset of its hosts that could be contacted now, best first
 --  22 NEWS     stream  worker -> what its pushes have lately added to SEEN, see seen_updates.py
 --  23 COOKIES  hash    domain -> msgpack of id, cookie, of one after the other, see cookies.lua
+--  24 OLD_SCOPE set    what an older version had for SCOPE, until widen.lua has taken it over
 --
 -- ARGV[1] is the epoch in which the caller works and, behind a space, how many ms ago it sent the
 -- last call that was answered, if one was; the rest is the operation's.
 --include _clock.lua
 local META, COUNTS, HOSTS, READY, WAITING, DELAYED, WORKERS, ABOUT, DEAD, SEEDS, AUDIT, SCOPE,
-      LAYERS, SEEN, QUEUE, LEASED, FOUND, PATTERNS, ASIDE, GROUPS, LINE, NEWS,
-      COOKIES = unpack(KEYS)
+      LAYERS, SEEN, QUEUE, LEASED, FOUND, PATTERNS, ASIDE, GROUPS, LINE, NEWS, COOKIES,
+      OLD_SCOPE = unpack(KEYS)
 
 local CRAWL = redis.call('HMGET', META, 'epoch', 'state', 'per_host', 'pages_per_host',
                          'pages', 'deadline_ms', 'delay_ms', 'max_attempts', 'skew_ms',

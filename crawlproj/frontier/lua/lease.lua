@@ -192,5 +192,5 @@ for _, one in ipairs(redis.call('XRANGE', NEWS, '(' .. heard, '+', 'COUNT', NEWS
   if teller ~= worker then news[#news + 1] = told end
 end
 local told = PAGES >= 0 and spare or ''
-return {STATE, next_ms, redis.call('SCARD', SCOPE), cmsgpack.pack(replied), server(), heard, news, HOLDS, told,
+return {STATE, next_ms, redis.call('ZCARD', SCOPE), cmsgpack.pack(replied), server(), heard, news, HOLDS, told,
         COOKIE_CHANGES}

@@ -42,7 +42,7 @@ local function begin(new_epoch)
   if first then return {'leftovers', epoch or '', state or '', tostring(first)} end
   for i = 2, 13 do redis.call('UNLINK', KEYS[i]) end
   for layer = 0, 63 do redis.call('UNLINK', KEYS[14] .. layer) end
-  redis.call('UNLINK', META, KEYS[17], PATTERNS, GROUPS, KEYS[22], KEYS[23])
+  redis.call('UNLINK', META, KEYS[17], PATTERNS, GROUPS, KEYS[22], KEYS[23], KEYS[24])
   for field, value in pairs(cmsgpack.unpack(ARGV[4])) do redis.call('HSET', META, field, value) end
   local now = read_clock(META)
   redis.call('HSET', META, 'epoch', new_epoch, 'state', 'running', 'started_ms', now,
