@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import gzip
+import sys
 from collections.abc import Iterator
 from itertools import repeat
+from types import FrameType, SimpleNamespace
+from typing import Any
 
 import pytest
+from scrapy import Request as ScrapyRequest
+from scrapy.http import HtmlResponse, Response
+from scrapy.utils.test import get_crawler
 
 from crawlproj.fetch.content import ContentMiddleware
+from crawlproj.fetch.handler import SafeDownloadHandler
 from tests.servers.fleet import Fleet
 from tests.servers.origin import Origin, Raw, Reply, Request
 
@@ -119,3 +128,33 @@ def test_a_type_is_wanted_by_itself_or_by_its_family(
     wanted: list[str], kind: str, is_wanted: bool
 ) -> None:
     assert ContentMiddleware(wanted).is_wanted(kind) == is_wanted
+
+
+def test_no_charset_is_looked_for_in_the_packed_bytes_of_a_page() -> None:
+    """The header names none, and the URL says that it is text: Scrapy would look at all of it."""
+    page = b"<title>caf\xc3\xa9</title>" + b"<p>text" * 1000
+    headers = {"Content-Type": "text/html", "Content-Encoding": "gzip"}
+    called: set[str] = set()
+
+    def note(frame: FrameType, event: str, _: Any) -> None:
+        called.add(frame.f_globals.get("__name__", ""))
+
+    async def fetch(url: str) -> Response:
+        crawler = get_crawler(settings_dict={"CRAWL_ALLOW_ADDRESSES": "loopback"})
+        crawler.engine = SimpleNamespace(scheduler=None)  # type: ignore[assignment]
+        handler = SafeDownloadHandler(crawler)
+        try:
+            return await handler.download_request(ScrapyRequest(url))
+        finally:
+            await handler.close()
+
+    with Origin({"/a.html": Reply(headers=headers, body=gzip.compress(page))}) as origin:
+        sys.setprofile(note)
+        try:
+            response = asyncio.run(fetch(origin.url("/a.html")))
+        finally:
+            sys.setprofile(None)
+    assert "scrapy.downloadermiddlewares.httpcompression" in called
+    assert not [name for name in called if name.startswith("charset_normalizer")]
+    assert isinstance(response, HtmlResponse) and response.body == page
+    assert (response.encoding, response.css("title::text").get()) == ("utf-8", "café")
