@@ -20,8 +20,10 @@ from crawlproj.discover.seeds import read_seeds, seed_fields
 from crawlproj.fetch.content import body_size
 from crawlproj.items import PageItem, utc_timestamp
 from crawlproj.politeness.robots import directives
+from crawlproj.scheduler import Scheduler, is_in_use
 from crawlproj.server import connection
 from crawlproj.urls import Url, UrlError, location
+from crawlproj.worker.detached import Detached
 from crawlproj.worker.identity import name_worker
 from crawlproj.worker.lobby import check_seed
 from crawlproj.worker.outcome import RedirectLoop, RedirectNowhere
@@ -84,7 +86,8 @@ class SiteSpider(scrapy.Spider):
             if name in kwargs:
                 crawler.settings.set(setting, kwargs[name], priority="cmdline")
         name_worker(crawler.settings)
-        connection.resolve(crawler.settings)
+        if is_in_use(crawler.settings):
+            connection.resolve(crawler.settings)
         return super().from_crawler(crawler, *args)
 
     async def start(self) -> AsyncIterator[Request]:
@@ -102,13 +105,15 @@ class SiteSpider(scrapy.Spider):
         ranked = {"priority": self._discovery().seed_priority(url), **fields}
         return Request(**{**ranked, "url": str(url)})
 
-    def parse(self, response: Response) -> Iterator[PageItem]:
+    def parse(self, response: Response) -> Iterator[PageItem | Request]:
         if response.status in REDIRECTS:
             yield from self._redirect(response)
         elif isinstance(response, TextResponse) and _is_html(response):
             yield from self._read(response)
         else:
             yield self._page(response)
+        if "_detached" in self.__dict__:
+            yield from self._detached.take()
 
     def _read(self, response: TextResponse) -> Iterator[PageItem]:
         config = self._config()
@@ -125,13 +130,12 @@ class SiteSpider(scrapy.Spider):
 
     def _leave_out(self, response: Response) -> None:
         """No row for a page that does not want to be indexed; the ledger says why."""
-        scheduler: Any = self.crawler.engine.scheduler
-        if held := scheduler.notes.of(response.request):
+        if held := self._scheduler().notes.of(response.request):
             held.filtered = "noindex"
 
     def _config(self) -> Config:
         """Every setting of ours, with the plan of the crawl that this worker has joined."""
-        config: Config = self.crawler.engine.scheduler.config  # type: ignore[union-attr]
+        config: Config = self._scheduler().config
         return config
 
     @cached_property
@@ -142,13 +146,23 @@ class SiteSpider(scrapy.Spider):
         return self._discovery().normal(url, base)
 
     def _discovery(self) -> Discovery:
-        discovery: Discovery = self.crawler.engine.scheduler.discovery  # type: ignore[union-attr]
+        discovery: Discovery = self._scheduler().discovery
         return discovery
+
+    def _scheduler(self) -> Any:
+        """The scheduler, and what it has put together for this spider; a stand-in where a command
+        of Scrapy's looks at a page without one."""
+        scheduler = self.crawler.engine.scheduler
+        return scheduler if isinstance(scheduler, Scheduler) else self._detached
+
+    @cached_property
+    def _detached(self) -> Detached:
+        return Detached(Config.from_settings(self.settings))
 
     def _follow(self, response: Response, page: links.Page) -> int:
         url = self._normal(response.url)
         base = links.base_of(page, url)
-        depth = response.meta["depth"]
+        depth = response.meta.get("depth", 0)
         if page.overflow:
             self._count_left_out(response.url, page.overflow)
         encoding = links.query_encoding(page.encoding)
@@ -172,7 +186,7 @@ class SiteSpider(scrapy.Spider):
             self._fail(response, error)
             return
         follow = self._discovery().redirect
-        to = follow(target, response.meta["depth"], response.url, passed)
+        to = follow(target, response.meta.get("depth", 0), response.url, passed)
         yield self._page(response, redirect_to=to)
 
     def _target(self, response: Response, passed: list[str]) -> Url:
@@ -189,8 +203,7 @@ class SiteSpider(scrapy.Spider):
 
     def _fail(self, response: Response, error: Exception) -> None:
         """Let the page end dead, for this error."""
-        scheduler: Any = self.crawler.engine.scheduler
-        if held := scheduler.notes.of(response.request):
+        if held := self._scheduler().notes.of(response.request):
             held.error = error
         self.logger.warning("%s redirects %s", response.url, error)
 
@@ -202,7 +215,7 @@ class SiteSpider(scrapy.Spider):
         return PageItem(
             url=response.url,
             status=response.status,
-            depth=response.meta["depth"],
+            depth=response.meta.get("depth", 0),
             priority=request.priority,
             content_type=content_type.decode("latin-1").partition(";")[0].strip().lower(),
             size=body_size(response),
@@ -217,8 +230,7 @@ class SiteSpider(scrapy.Spider):
     def _timing(self, response: Response) -> tuple[str, int]:
         """When the response had come, however long it waited to be read, and what it took from the
         beginning of its request: what `scrapy audit` judges by."""
-        scheduler: Any = self.crawler.engine.scheduler
-        held = scheduler.notes.of(response.request)
+        held = self._scheduler().notes.of(response.request)
         if held is None:
             return utc_timestamp(), round(response.meta.get("download_latency", 0) * 1000)
         return utc_timestamp(time.time() - held.ended_ago_s), round(held.took_s * 1000)

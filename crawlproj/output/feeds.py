@@ -156,7 +156,8 @@ class FlushingFeedExporter(feedexport.FeedExporter):
     def _check_uris(self) -> None:
         """Refuse a URI with unknown names now: when the spider opens, Scrapy would only log it."""
         for uri, options in self.feeds.items():
-            assert self.crawler.spider is not None
+            if self.crawler.spider is None:
+                return  # in `scrapy shell` there is none yet
             try:
                 params = self._get_uri_params(self.crawler.spider, options["uri_params"])
                 feedexport.apply_uri_params(uri, params)

@@ -25,7 +25,13 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.conf import closest_scrapy_cfg
 
 from crawlproj.errors import ConfigError, RedisUnavailable, RedisUnsuitable
-from crawlproj.server.problems import DEFAULT_HOST, DEFAULT_PORT, address_of, explained
+from crawlproj.server.problems import (
+    DEFAULT_HOST,
+    DEFAULT_PORT,
+    WITHOUT_ONE,
+    address_of,
+    explained,
+)
 
 RedisClient = Redis | RedisCluster
 
@@ -133,7 +139,7 @@ def check(info: Mapping[str, Any], address: str) -> None:
     if "valkey_version" not in info and _numbers(version) < OLDEST_VERSION:
         raise RedisUnsuitable(
             f"The Redis at {address} is version {version}; a crawl needs Redis 7.0 or newer, or "
-            "Valkey: upgrade it, or leave REDIS_URL out to use the embedded Redis"
+            f"Valkey: upgrade it, or name another in REDIS_URL; {WITHOUT_ONE}"
         )
     if info.get("loading"):
         raise RedisUnavailable(

@@ -16,6 +16,7 @@ from redis.asyncio.connection import SSLConnection
 from crawlproj.errors import ConfigError, CrawlError, RedisDenied, RedisUnavailable
 
 DEFAULT_HOST, DEFAULT_PORT = "localhost", 6379
+WITHOUT_ONE = "with FRONTIER_EMBEDDED=True and no REDIS_URL a private one is started for you"
 TLS_PROBE_S = 1.0
 WRONG_NAME = (62, 64)
 """OpenSSL's codes for a certificate of another host, or of another address."""
@@ -96,8 +97,8 @@ async def _explain_silence(error: Exception, options: Mapping[str, Any]) -> Craw
     numbers = [cause.errno for cause in causes if isinstance(cause, OSError) and cause.errno]
     reason = os.strerror(numbers[-1]) if numbers and numbers[-1] > 0 else str(error)
     return RedisUnavailable(
-        f"No Redis answers at {address} ({reason}): start it, correct REDIS_URL, or leave "
-        "REDIS_URL out to use the embedded Redis"
+        f"No Redis answers at {address} ({reason}): start it, or name another in "
+        f"REDIS_URL; {WITHOUT_ONE}"
     )
 
 

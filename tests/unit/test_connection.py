@@ -245,8 +245,9 @@ class TestComplaints:
         port = any_port()
         said = complaint(f"redis://:secret@127.0.0.1:{port}", RedisUnavailable)
         assert said == (
-            f"No Redis answers at 127.0.0.1:{port} (Connection refused): start it, correct "
-            "REDIS_URL, or leave REDIS_URL out to use the embedded Redis"
+            f"No Redis answers at 127.0.0.1:{port} (Connection refused): start it, or name "
+            "another in REDIS_URL; with FRONTIER_EMBEDDED=True and no REDIS_URL a private one is "
+            "started for you"
         )
 
     def test_no_such_host_or_socket(self) -> None:

@@ -1,0 +1,16 @@
+"""`scrapy parse URL`: Scrapy's command, without the frontier; no response is a "no"."""
+
+from __future__ import annotations
+
+import argparse
+
+from scrapy.commands import parse
+
+from crawlproj.operate.single_pages import WithoutFrontier
+
+
+class Command(WithoutFrontier, parse.Command):
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        super().run(args, opts)
+        if self.has_left and not self.first_response:
+            self.exitcode = 1

@@ -1,0 +1,104 @@
+"""Scrapy's own commands that look at single pages (shell, fetch, view, parse, check, bench), and
+spiders of a file: they do here what they do in any project, and go without the frontier. No Redis
+is asked for, no crawl is joined, begun or ended, and no file of one is written.
+
+The address guard holds for them too: -s CRAWL_ALLOW_ADDRESSES=loopback means one's own machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+from typing import TYPE_CHECKING, Any
+
+from scrapy.commands import ScrapyCommand
+from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
+
+from crawlproj.fetch.handler import SafeDownloadHandler
+from crawlproj.operate.command import check_profile
+from crawlproj.output.feeds import default_feeds
+from crawlproj.scheduler import is_in_use
+
+if TYPE_CHECKING:
+    from scrapy import Request
+
+logger = logging.getLogger(__name__)
+
+PLAIN = {
+    "SCHEDULER": "scrapy.core.scheduler.Scheduler",
+    "DUPEFILTER_CLASS": "scrapy.dupefilters.RFPDupeFilter",
+    "CRAWL_REPORTS": False,
+}
+OURS = "crawlproj."
+ROBOTS = "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware"
+COUNTS = "crawlproj.engine.counts.DownloaderStats"
+_PRIORITY = (SETTINGS_PRIORITIES["spider"] + SETTINGS_PRIORITIES["cmdline"]) // 2
+"""Above what a spider says, below what the user does."""
+
+
+def leave_frontier(settings: BaseSettings) -> bool:
+    """Have Scrapy's scheduler where a project has ours; False if it has not."""
+    if not is_in_use(settings):
+        return False
+    for name, value in PLAIN.items():
+        settings.set(name, value, priority=_PRIORITY)
+    ours = default_feeds()
+    feeds = {uri: feed for uri, feed in settings.getdict("FEEDS").items() if uri not in ours}
+    settings.set("FEEDS", feeds, priority="cmdline")
+    settings.set("DOWNLOADER_MIDDLEWARES", _middlewares(settings), priority=_PRIORITY)
+    if settings.get("LOG_LEVEL") != "DEBUG":
+        logging.getLogger(ROBOTS.rpartition(".")[0]).addFilter(_in_one_line)
+    return True
+
+
+def _in_one_line(record: logging.LogRecord) -> bool:
+    record.exc_info = None
+    return True
+
+
+def _middlewares(settings: BaseSettings) -> dict[str, Any]:
+    """Those of the project, without ours, which serve the frontier; and what they stood for."""
+    given = settings.getdict("DOWNLOADER_MIDDLEWARES")
+    is_ours = {name for name in given if isinstance(name, str) and name.startswith(OURS)}
+    off: dict[str, Any] = dict.fromkeys(is_ours - {COUNTS})
+    asked = {ROBOTS: 100} if ROBOTS in given else {}
+    return {**given, **off, **asked, f"{__name__}.{Complaints.__name__}": 1}
+
+
+class Complaints:
+    """A downloader middleware that says in one line why a page could not be had."""
+
+    def process_exception(self, request: Request, exception: Exception) -> None:
+        logger.error("%s: %s", request.url, str(exception) or type(exception).__name__)
+
+
+class WithoutFrontier(ScrapyCommand):
+    """To be mixed into a command of Scrapy's."""
+
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        check_profile()
+        super().process_options(args, opts)
+        assert self.settings is not None
+        self.has_left = leave_frontier(self.settings)
+        if self.has_left:
+            self.adapt(self.settings)
+
+    def adapt(self, settings: BaseSettings) -> None:
+        """Change what else is different for this command."""
+
+
+class LateDownloadHandler(SafeDownloadHandler):
+    """Made with the first page: the shell has no event loop yet when it makes its engine."""
+
+    lazy = True
+
+
+def open_local_files(settings: BaseSettings) -> None:
+    """Let the URL that a user types be a file of this machine, as in Scrapy."""
+    handlers = settings.getdict("DOWNLOAD_HANDLERS")
+    handlers["file"] = "scrapy.core.downloader.handlers.file.FileDownloadHandler"
+    handlers["data"] = "scrapy.core.downloader.handlers.datauri.DataURIDownloadHandler"
+    late = f"{__name__}.{LateDownloadHandler.__name__}"
+    safe = f"{SafeDownloadHandler.__module__}.{SafeDownloadHandler.__name__}"
+    handlers |= {scheme: late for scheme, name in handlers.items() if name == safe}
+    settings.set("DOWNLOAD_HANDLERS", handlers, priority=_PRIORITY)

@@ -1,0 +1,165 @@
+"""Scrapy's own commands, in our project and in one that has adopted two settings: they do what they
+do in any project, and no Redis is asked for anything (there is none)."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.servers import scrapy_process
+from tests.servers.fleet import PROJECT, Fleet
+from tests.servers.origin import Origin, Reply
+
+NO_REDIS = "redis://127.0.0.1:1/0"
+ADOPTED = """
+BOT_NAME = "shop"
+SPIDER_MODULES = ["shop.spiders"]
+NEWSPIDER_MODULE = "shop.spiders"
+COMMANDS_MODULE = "crawlproj.commands"
+SCHEDULER = "crawlproj.scheduler.Scheduler"
+DUPEFILTER_CLASS = "crawlproj.dupefilter.SeenFilter"
+"""
+SPIDER = """
+import scrapy
+
+class BookSpider(scrapy.Spider):
+    name = "books"
+    start_urls = ["{home}"]
+
+    def parse(self, response):
+        \"\"\"
+        @url {home}
+        @returns items 1 1
+        @scrapes title
+        \"\"\"
+        yield {{"title": response.css("title::text").get()}}
+        yield response.follow("/next", self.parse)
+"""
+PAGES = {
+    "/": Reply(body=b"<title>Home</title><a href=/next>next</a><a href=/next>again</a>"),
+    "/next": Reply(body=b"<title>Next</title>"),
+    "/data.json": Reply(body=b'{"a": 1}', headers={"Content-Type": "application/json"}),
+    "/robots.txt": Reply(body=b"User-agent: *\nDisallow: /secret"),
+}
+MINE = ("-s", "CRAWL_ALLOW_ADDRESSES=loopback")
+
+
+class Project(NamedTuple):
+    folder: Path
+    spiders: Path
+    home: str
+
+    def run(self, *words: str, **env: str) -> tuple[int, str, str]:
+        """A command's exit code and what it prints, its log apart."""
+        given = {**Fleet(self.folder, NO_REDIS).env, **env}
+        ended = scrapy_process.run([*words], given, self.folder)
+        return ended.returncode, ended.stdout, ended.stderr
+
+    def files(self) -> set[str]:
+        found = (path.relative_to(self.folder) for path in self.folder.rglob("*"))
+        return {str(path) for path in found if "__pycache__" not in path.parts}
+
+
+@pytest.fixture(scope="module")
+def origin() -> Iterator[Origin]:
+    with Origin(PAGES, default=Reply(status=404)) as serving:
+        yield serving
+
+
+@pytest.fixture(scope="module", params=["ours", "adopted"])
+def project(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, origin: Origin
+) -> Project:
+    folder = tmp_path_factory.mktemp(request.param)
+    if request.param == "ours":
+        for part in ("settings", "spiders", "pipelines"):
+            shutil.copytree(PROJECT / part, folder / part)
+        shutil.copy(PROJECT / "scrapy.cfg", folder)
+        spiders = folder / "spiders"
+    else:
+        spiders = folder / "shop" / "spiders"
+        spiders.mkdir(parents=True)
+        (folder / "scrapy.cfg").write_text("[settings]\ndefault = shop.settings\n")
+        for package in (spiders, spiders.parent):
+            (package / "__init__.py").touch()
+        (folder / "shop" / "settings.py").write_text(ADOPTED)
+    text = SPIDER.format(home=origin.url("/"))
+    (spiders / "books.py").write_text(text)
+    (folder / "alone.py").write_text(text)
+    return Project(folder, spiders, origin.url("/"))
+
+
+def _named(given: list[str] | str) -> str:
+    return " ".join(given)[:40] if isinstance(given, list) else ""
+
+
+CASES: list[tuple[list[str], str]] = [
+    (["shell", "{home}", "-c", "response.css('title::text').get()", *MINE], "Home\n"),
+    (["shell", "-c", "1 + 1"], "2\n"),
+    (["shell", "./alone.py", "-c", "b'BookSpider' in response.body"], "True\n"),
+    (["fetch", "{home}", *MINE], "<title>Home</title>"),
+    (["fetch", "{home}data.json", *MINE], '{"a": 1}'),
+    (["fetch", "--headers", "{home}", *MINE], "< Content-Length"),
+    (["view", "{home}", *MINE], "file:///"),
+    (["parse", "--spider", "books", "{home}", *MINE], "Home"),
+    (["parse", "--spider", "books", "-d", "2", "{home}", *MINE], "Next"),
+    (["check", "books", *MINE], "Ran 2 contracts"),
+    (["check", "-l"], "books"),
+    (["bench", "-s", "CLOSESPIDER_TIMEOUT=2"], "Crawled "),
+    (["runspider", "alone.py", "-o", "-:json", *MINE], "Next"),
+    (["list"], "books\n"),
+    (["edit", "books"], "books.py\n"),
+    (["settings", "--get", "SCHEDULER"], "crawlproj.scheduler.Scheduler\n"),
+    (["version"], "Scrapy "),
+    (["genspider", "-l"], "basic"),
+]
+
+
+@pytest.mark.parametrize(("words", "shown"), CASES, ids=_named)
+def test_a_command_of_scrapys_does_what_it_does_everywhere_and_leaves_nothing_behind(
+    project: Project, words: list[str], shown: str
+) -> None:
+    before = project.files()
+    given = [word.format(home=project.home) for word in words]
+    code, out, log = project.run(*given, BROWSER="echo %s", EDITOR="echo")
+    assert shown in out + log
+    assert (code, "Traceback" in log) == (0, False), log
+    assert project.files() == before
+
+
+def test_genspider_makes_a_spider_that_crawls_with_the_others(project: Project) -> None:
+    made = project.run("genspider", "fresh", "a.test")
+    assert (made[0], (project.spiders / "fresh.py").exists()) == (0, True), made
+    assert project.run("list")[1].split() == sorted({*project.run("list")[1].split(), "fresh"})
+    (project.spiders / "fresh.py").unlink()
+
+
+def test_parse_shows_the_site_spiders_page_and_its_links_as_requests(project: Project) -> None:
+    if not (project.spiders / "site.py").exists():
+        pytest.skip("a project of its own has no such spider")
+    code, out, log = project.run("parse", "--spider", "site", project.home, "--nocolour", *MINE)
+    assert (code, "Traceback" in log) == (0, False), log
+    assert "'title': 'Home'" in out or "title='Home'" in out
+    assert out.count(f"<GET {project.home}next>") == 1
+
+
+REFUSED = [
+    (["fetch", "{home}"], "Refused address"),
+    (["parse", "--spider", "books", "{home}"], "Refused address"),
+    (["fetch", "{home}secret", *MINE], "robots.txt"),
+    (["fetch", "http://127.0.0.1:1/", *MINE], "Cannot connect to host 127.0.0.1:1"),
+]
+
+
+@pytest.mark.parametrize(("words", "why"), REFUSED, ids=_named)
+def test_a_page_that_cannot_be_had_is_a_no_with_its_reason(
+    project: Project, words: list[str], why: str
+) -> None:
+    if not (project.spiders / "site.py").exists():
+        pytest.skip("the address guard, and a quiet log, are our project's")
+    code, _, log = project.run(*(word.format(home=project.home) for word in words))
+    assert (code, why in log, "Traceback" in log) == (1, True, False), log
