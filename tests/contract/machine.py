@@ -28,7 +28,7 @@ from crawlproj.errors import CrawlError
 from crawlproj.frontier import pattern_store
 from crawlproj.frontier.bloom import Geometry, Replica
 from crawlproj.frontier.frontier import Limits
-from crawlproj.frontier.levels import seed_level
+from crawlproj.frontier.levels import FIRST, MOVED, seed_level
 from crawlproj.frontier.messages import Kind, Push, Settlement
 from crawlproj.frontier.shard import Shard
 from crawlproj.worker import exchange
@@ -69,6 +69,8 @@ limits = st.builds(
     seen_capacity=st.just(CAPACITY),
 )
 
+levels = st.sampled_from([-1, 0, 1, MOVED, FIRST])
+
 
 @st.composite
 def pushes(draw: st.DrawFn) -> Push:
@@ -78,7 +80,7 @@ def pushes(draw: st.DrawFn) -> Push:
         return Push(kind, "", 0, b"offsite", f"offsite {host}{path}")
     if kind == Kind.ASIDE:
         return apart(host, path, draw(patterns))
-    level, per_host = draw(st.integers(-1, 1)), draw(connections)
+    level, per_host = draw(levels), draw(connections)
     return Push(kind, host, level, entry(path), host + path, per_host=per_host)
 
 

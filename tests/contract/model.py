@@ -13,7 +13,7 @@ from math import inf
 from typing import NamedTuple, TypeAlias
 
 from crawlproj.frontier.frontier import HOST, Limits
-from crawlproj.frontier.levels import HIGHEST
+from crawlproj.frontier.levels import FIRST, HIGHEST, MOVED
 from crawlproj.frontier.messages import Kind, Push, Settlement, State
 from crawlproj.frontier.wire import pack, unpack
 from crawlproj.worker.outcome import CLOCK_MS
@@ -35,7 +35,7 @@ class Url(NamedTuple):
     @property
     def is_seed(self) -> bool:
         """Whether it stands above all links: a seed of a crawl with a page budget."""
-        return self.level > HIGHEST
+        return HIGHEST < self.level < MOVED
 
     @property
     def attempts(self) -> int:
@@ -57,7 +57,7 @@ class Host:
     pages: int = 0
     at: str | None = None
     failures: int = 0
-    hold: int | None = None
+    hold: float | None = None
     kept: int = 0
     group: str = ""
     per: int | None = None
@@ -70,11 +70,20 @@ class Host:
         return max(self.queues, default=inf) <= HIGHEST
 
     @property
+    def next_has_moved(self) -> bool:
+        return max(self.queues, default=None) == MOVED
+
+    @property
+    def rank(self) -> float | None:
+        """The level by which it stands among others: its robots.txt does not go before theirs."""
+        return max(self.queues.keys() - {FIRST} or self.queues, default=None)
+
+    @property
     def levels(self) -> list[float]:
         return sorted(self.queues)
 
     @property
-    def due(self) -> int:
+    def due(self) -> float:
         """When a host that waits may be asked again."""
         return self.hold or min(self.cooling)
 
@@ -155,11 +164,11 @@ class Model:
         leases: list[Taken] = []
         while len(leases) < wanted and (line := self._ready()):
             name = self._line(line[0])[0] if line[0] in self.groups else line[0]
-            is_link = self.hosts[name].next_is_link
-            if is_link and for_links <= 0 and not self._is_spent(self.hosts[name]):
+            is_for_links = (self.hosts[name].rank or 0) <= HIGHEST
+            if is_for_links and for_links <= 0 and not self._is_to_drop(name):
                 break
-            for_links -= is_link
-            if self._is_spent(self.hosts[name]):
+            for_links -= self.hosts[name].next_is_link
+            if self._is_to_drop(name):
                 self._place(self.hosts[name])
                 self._place_groups()
             else:
@@ -482,6 +491,9 @@ class Model:
         self._count(queued=1, reserved=url.is_seed)
 
     def _delay(self, token: int, url: Url, minutes: float) -> None:
+        if url.level == FIRST:
+            host = self._touch(url.host)
+            host.hold = max(host.hold or 0, self.now + minutes)
         member = pack([*url, token])
         self.delayed.append((self.now + minutes, member, url))
         self._count(delayed=1, reserved=url.is_seed)
@@ -518,23 +530,21 @@ class Model:
             self._touched_groups.add(host.group)
         host.cooling = [due for due in host.cooling if due > self.now]
         if 0 < self.limits.pages_per_host <= host.pages:
-            self._drop_queue(host, "host_limit")
-        if 0 < self.limits.give_up <= host.failures:
-            self._drop_queue(host, "host_down")
+            self._drop_own(host, "host_limit")
+        if is_given_up := 0 < self.limits.give_up <= host.failures:
+            self._drop_own(host, "host_down")
         if self._is_spent(host):
-            self._drop_queue(host, "domain_limit")
+            self._drop_own(host, "domain_limit")
         if host.hold and host.hold <= self.now:
             host.hold = None
-        best = max(host.queues, default=None)
+        best = host.rank
         was = host.at, host.best
         if best is None:
             host.at = None
-        elif host.hold:
-            host.at = "waiting"
-        elif self._free_slots(host) > 0:
+        elif (is_given_up or not host.hold) and self._free_slots(host) > 0:
             host.at = "ready"
         else:
-            host.at = "waiting" if host.cooling else None
+            host.at = "waiting" if host.hold or host.cooling else None
         host.best = best
         if host.at == "ready" and was != ("ready", best):
             self._turns += 1
@@ -548,7 +558,7 @@ class Model:
             if group.hold and group.hold <= self.now:
                 group.hold = None
             line = self._line(name)
-            if line and (self._is_spent(self.hosts[line[0]]) or self._has_room(name, line[0])):
+            if line and (self._is_to_drop(line[0]) or self._has_room(name, line[0])):
                 group.at = "ready"
             else:
                 group.at = "waiting" if line and (group.hold or group.cooling) else None
@@ -573,7 +583,7 @@ class Model:
         group, limits, free = self.groups[name], self.limits, 1
         if self._is_paced:
             free = (group.per or limits.per_host) - group.out - len(group.cooling)
-        if limits.pages_per_domain:
+        if limits.pages_per_domain and not self.hosts[first].next_has_moved:
             free = min(free, limits.pages_per_domain - group.pages - group.out - group.kept)
             if self.hosts[first].next_is_link:
                 reserved = self._reserved(group=name)
@@ -589,22 +599,33 @@ class Model:
         most = self.limits.pages_per_domain
         return bool(host.group) and 0 < most <= self.groups[host.group].pages
 
+    def _is_to_drop(self, name: str) -> bool:
+        return self._is_spent(self.hosts[name]) and not self.hosts[name].next_has_moved
+
     def _free_slots(self, host: Host) -> float:
         free: float = (host.per or self.limits.per_host) - host.out - len(host.cooling)
         if host.group and self._is_paced:
             free = inf
         if host.failures:
             free = 1 - host.out - len(host.cooling)
-        if self.limits.pages_per_host:
+        if self.limits.pages_per_host and not host.next_has_moved:
             reserved = self._reserved(host=host) if host.next_is_link else 0
             taken = host.pages + host.out + host.kept + reserved
             free = min(free, self.limits.pages_per_host - taken)
         return free
 
+    def _drop_own(self, host: Host, reason: str) -> None:
+        """All but a robots.txt that has moved here, for which another host waits."""
+        moved = host.queues.pop(MOVED, None)
+        self._drop_queue(host, reason)
+        if moved:
+            host.queues[MOVED] = moved
+
     def _drop_queue(self, host: Host, reason: str) -> int:
         dropped = sum(map(len, host.queues.values()))
         self._count(**{"queued": -dropped, f"filtered:{reason}": dropped})
-        self._count(reserved=-sum(len(q) for level, q in host.queues.items() if level > HIGHEST))
+        seeds = [queue for level, queue in host.queues.items() if HIGHEST < level < MOVED]
+        self._count(reserved=-sum(map(len, seeds)))
         host.queues = {}
         return dropped
 
@@ -646,7 +667,7 @@ def _record(host: Host, reserved: int) -> helpers.Host:
         host.pages,
         host.at,
         host.failures,
-        host.hold,
+        host.hold and round(host.hold),
         host.kept,
         host.group,
         host.per,

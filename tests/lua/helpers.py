@@ -21,7 +21,7 @@ from crawlproj.frontier import keys
 from crawlproj.frontier.bloom import Geometry
 from crawlproj.frontier.frontier import Frontier, Limits
 from crawlproj.frontier.hosts import read_group, read_host
-from crawlproj.frontier.levels import HIGHEST
+from crawlproj.frontier.levels import HIGHEST, MOVED
 from crawlproj.frontier.messages import Batch, Kind, Lease, Opened, Push, Settlement
 from crawlproj.frontier.pattern_store import put_aside
 from crawlproj.frontier.shard import Shard
@@ -254,7 +254,7 @@ def _waiting_seeds(state: State) -> Counter[str]:
         for _ in paths
     ]
     delayed = [(host, level) for _, host, level, _ in state.delayed]
-    return Counter(host for host, level in queued + delayed if HIGHEST < level < ROBOTS_TXT)
+    return Counter(host for host, level in queued + delayed if HIGHEST < level < MOVED)
 
 
 class Worker:

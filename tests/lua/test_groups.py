@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from crawlproj.frontier.bloom import Geometry
-from crawlproj.frontier.frontier import ADDRESS, DOMAIN
+from crawlproj.frontier.frontier import ADDRESS, DOMAIN, HOST
+from crawlproj.frontier.levels import MOVED
 from crawlproj.frontier.messages import Push, Settlement
 from tests.lua.helpers import (
     MINUTE_MS,
+    ROBOTS_TXT,
     A,
     B,
     C,
@@ -20,6 +22,7 @@ from tests.lua.helpers import (
     Worker,
     link,
     paths,
+    shown,
     with_worker,
 )
 
@@ -208,6 +211,45 @@ def test_links_to_a_domain_without_budget_are_dropped_as_they_come(crawl: HandCr
     worker.done(worker.lease_one())
     worker.push(*(member(f"http://h{n}", "/") for n in range(20)))
     assert crawl.state().counts == {"discovered": 21, "done": 1, "filtered:domain_limit": 20}
+
+
+@pytest.mark.parametrize("group", [HOST, DOMAIN])
+def test_a_robots_txt_that_has_moved_here_does_not_depend_on_the_domains_budget(
+    crawl: HandCrawl, group: str
+) -> None:
+    crawl.open(pages_per_domain=1, group=group, delay_ms=MINUTE_MS)
+    worker = crawl.worker()
+    worker.push(member(A, "/1"), member(A, "/2"))
+    worker.done(worker.lease_one(), pause_ms=MINUTE_MS)
+    worker.push(
+        member(C, "/robots.txt", ROBOTS_TXT), member(B, "/1", MOVED), member(B, "/2", MOVED)
+    )
+    fetched = []
+    for minute in (2, 4, 6):
+        crawl.at(minute)
+        for lease in worker.lease().leases:
+            fetched.append(lease.host + shown(lease.entry))
+            ended = Settlement(lease.token, "filtered", pause_ms=MINUTE_MS, reason="robots_txt")
+            worker.settle(ended)
+    assert fetched == [f"{B}/1", f"{B}/2"]
+    assert crawl.state().counts["filtered:domain_limit"] == 2
+    assert worker.finish() == "finished"
+
+
+def test_a_spent_domain_that_lends_its_rules_keeps_its_pace_and_is_not_looked_at_in_vain(
+    crawl: HandCrawl,
+) -> None:
+    crawl.open(pages_per_domain=1, group=DOMAIN)
+    worker = crawl.worker()
+    worker.push(member(A, "/1"))
+    worker.done(worker.lease_one(), pause_ms=5 * MINUTE_MS)
+    worker.push(member(B, "/1", MOVED))
+    batch = worker.lease()
+    assert batch.leases == []
+    assert batch.next_due_ms > 4 * MINUTE_MS
+    assert crawl.state().waiting == [(G, 5)]
+    crawl.at(6)
+    assert hosts(worker) == [B]
 
 
 def test_a_farm_of_hosts_is_dropped_some_at_a_call(crawl: HandCrawl) -> None:

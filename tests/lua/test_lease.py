@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 
+from crawlproj.frontier.levels import MOVED
 from crawlproj.frontier.messages import Settlement
 from crawlproj.frontier.refusals import CrawlReplaced, CrawlWiped, WorkerDeclaredDead
 from tests.lua.helpers import (
@@ -223,6 +224,34 @@ def test_a_host_gets_exactly_its_pages_and_what_is_left_is_filtered(crawl: HandC
         hosts={A: Host(pages=3)},
         layers=[6],
     )
+
+
+def test_a_robots_txt_that_has_moved_here_is_leased_though_the_hosts_own_pages_are_spent(
+    crawl: HandCrawl,
+) -> None:
+    crawl.open(pages_per_host=1)
+    worker = crawl.worker()
+    worker.push(link(A, "/1"), link(A, "/2"))
+    lease = worker.lease_one()
+    worker.push(unfiltered(A, "/rules", MOVED))
+    worker.done(lease)
+    worker.push(link(A, "/3"), unfiltered(A, "/robots.txt", ROBOTS_TXT))
+    counts = {"discovered": 5, "done": 1, "filtered:host_limit": 3}
+    assert crawl.state() == with_worker(
+        counts={**counts, "queued": 1},
+        hosts={A: Host([MOVED], pages=1, at="ready")},
+        ready=[A],
+        queues={A: {MOVED: ["/rules"]}},
+        layers=[3],
+    )
+    lent = worker.lease_one()
+    worker.settle(Settlement(lent.token, "retry", delay_ms=MINUTE_MS))
+    crawl.at(2)
+    [again] = worker.lease().leases
+    assert (again.level, again.entry[0]) == (MOVED, 1)
+    worker.settle(Settlement(again.token, "filtered", reason="robots_txt"))
+    assert crawl.state().counts == {**counts, "filtered:robots_txt": 1}
+    assert worker.finish() == "finished"
 
 
 def test_a_retry_of_a_host_at_its_limit_is_filtered_when_it_falls_due(crawl: HandCrawl) -> None:

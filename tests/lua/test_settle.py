@@ -4,8 +4,19 @@ from __future__ import annotations
 
 import pytest
 
+from crawlproj.frontier.levels import MOVED
 from crawlproj.frontier.messages import Settlement, Verdict
-from tests.lua.helpers import MINUTE_MS, A, HandCrawl, Host, State, entry, link, with_worker
+from tests.lua.helpers import (
+    MINUTE_MS,
+    A,
+    HandCrawl,
+    Host,
+    State,
+    entry,
+    link,
+    unfiltered,
+    with_worker,
+)
 from tests.lua.helpers import Worker as HandWorker
 
 
@@ -140,6 +151,28 @@ def test_failures_in_a_row_are_told_with_the_next_lease_and_forgotten_with_an_an
         told.append(lease.host_failures)
         worker.settle(Settlement(lease.token, "done", failed=failed))
     assert told == [0, 1, 2, 0]
+
+
+def test_a_robots_txt_that_has_moved_to_a_host_that_is_given_up_is_handed_out_at_once(
+    crawl: HandCrawl,
+) -> None:
+    crawl.open(give_up=2)
+    worker = crawl.worker()
+    worker.push(*(link(A, f"/{number}") for number in range(4)))
+    for minute in (0, 61):
+        crawl.at(minute)
+        failed = Settlement(worker.lease_one().token, "dead", reason="timeout", failed=1)
+        failed.hold_ms = 60 * MINUTE_MS
+        worker.settle(failed)
+    worker.push(*(unfiltered(A, "/rules", MOVED) for _ in range(2)))
+    assert crawl.state().hosts == {A: Host([MOVED], at="ready", failures=2, hold=121)}
+    assert crawl.state().queues == {A: {MOVED: ["/rules"] * 2}}
+    told = []
+    while leases := worker.lease().leases:
+        told += [(lease.level, lease.host_failures) for lease in leases]
+        worker.settle(*(Settlement(one.token, "filtered", reason="robots_txt") for one in leases))
+    assert told == [(MOVED, 2)] * 2
+    assert worker.finish() == "finished"
 
 
 def test_a_host_that_fails_too_often_is_given_up(crawl: HandCrawl) -> None:

@@ -143,12 +143,25 @@ local function drop_queue(name, host, reason)
   host.levels = {}
 end
 
+-- A robots.txt that has moved here from another host is no page of this one, and the pages of the
+-- other wait for it: budgets do not hold it back, and it is not dropped with the rest.
+local function drop_own(name, host, reason)
+  local moved_here
+  for i = #host.levels, 1, -1 do
+    if host.levels[i] == MOVED then moved_here = table.remove(host.levels, i) end
+  end
+  drop_queue(name, host, reason)
+  host.levels = {moved_here}
+end
+
+local function is_moved_next(host) return host.levels[#host.levels] == MOVED end
+
 -- How many more requests of a level may go to a host or group this instant: its connections less
 -- those out and those still pausing, and what is left of its page budget, for a link less what is
 -- kept for seeds.
 local function free_slots(unit, connections, pages, level)
   local free = connections - unit.out - #unit.cooling
-  if pages > 0 then
+  if pages > 0 and level ~= MOVED then
     local left = pages - unit.pages - unit.out - (unit.kept or 0)
     if level and is_link(level) then left = left - (unit.reserved or 0) end
     free = math.min(free, left)
@@ -247,16 +260,16 @@ local function wake_time(unit)
   return unit.hold or first_due
 end
 
--- Puts a host where it belongs after anything about it has changed.
+-- Puts a host where it belongs after anything about it has changed. One that is given up is not
+-- asked any more, so it need not rest: workers answer themselves for what has moved there.
 local function place(name, host)
   local due = wake_time(host)
-  if PAGES_PER_HOST > 0 and host.pages >= PAGES_PER_HOST then
-    drop_queue(name, host, 'host_limit')
-  end
-  if GIVE_UP > 0 and (host.failures or 0) >= GIVE_UP then drop_queue(name, host, 'host_down') end
-  if host.group and is_spent(load_group(host.group)) then drop_queue(name, host, 'domain_limit') end
+  local is_given_up = GIVE_UP > 0 and (host.failures or 0) >= GIVE_UP
+  if PAGES_PER_HOST > 0 and host.pages >= PAGES_PER_HOST then drop_own(name, host, 'host_limit') end
+  if is_given_up then drop_own(name, host, 'host_down') end
+  if host.group and is_spent(load_group(host.group)) then drop_own(name, host, 'domain_limit') end
   local best = best_level(host.levels)
-  if best and not host.hold and host_slots(host) > 0 then
+  if best and (is_given_up or not host.hold) and host_slots(host) > 0 then
     if host.at ~= 'ready' or host.best ~= best then move(name, host, 'ready', ready_score(host, best)) end
   elseif best and due then
     move(name, host, 'waiting', due)
@@ -267,11 +280,13 @@ local function place(name, host)
 end
 
 -- Puts a group where it belongs, after its hosts, whose line is saved. One whose page budget is
--- spent is ready too: lease.lua then drops what its hosts have queued.
+-- spent is ready too: lease.lua then drops what its hosts have queued of their own.
 local function place_group(name, group)
   local due = wake_time(group)
   local first = redis.call('ZRANGE', LINE .. name, 0, 0, 'WITHSCORES')
-  if first[1] and (is_spent(group) or not group.hold and group_slots(group, load_host(first[1])) > 0) then
+  local host = first[1] and load_host(first[1])
+  local is_dropped = host and is_spent(group) and not is_moved_next(host)
+  if is_dropped or host and not group.hold and group_slots(group, host) > 0 then
     move(name, group, 'ready', first[2])
   elseif first[1] and due then
     move(name, group, 'waiting', due)
