@@ -319,6 +319,7 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
             self.worker.push,
             user_agent=settings.get("ROBOTSTXT_USER_AGENT") or settings["USER_AGENT"],
             max_attempts=self.frontier.limits.max_attempts,
+            retry_delay_s=self.config.retry_delay_s,
             longest_pause_s=self.config.longest_pause_s,
             on_sitemaps=self._sitemaps.offer if self.config.sitemaps else None,
         )
@@ -330,6 +331,8 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
         self._intake.cancel()
         if self._groups:
             await self._groups.close()
+        if self.permission is not None:
+            await self.permission.close()
         try:
             await self.worker.close()
             self._count_exchange()
@@ -457,7 +460,7 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
             verdict=self._verdict,
             on_state=self._obey,
             on_fatal=self._give_up,
-            on_lost=self._reports.lost,
+            on_lost=self._tell_of_lost,
             about=self._about,
             prepare=self._prepare,
             on_holds=self.holds.hear,
@@ -484,6 +487,12 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
             await self.permission.learn(leases)
         if self.cookies is not None:
             await self.cookies.learn(leases)
+
+    async def _tell_of_lost(self, dead: list[tuple[str, float, bytes]]) -> None:
+        """Tell of URLs that were lost with their workers too often."""
+        await self._reports.lost(dead)
+        if self.permission is not None:
+            await self.permission.lost(dead)
 
     async def _verdict(self, held: Held) -> tuple[int, Settlement]:
         settlement = self._patience.settlement(held)

@@ -17,7 +17,7 @@ from scrapy.http.request import NO_CALLBACK
 
 from crawlproj.config import Config
 from crawlproj.discover.sitemap_reading import SITEMAP
-from crawlproj.politeness.permission import ROBOTS_TXT
+from crawlproj.politeness.wanted import ROBOTS_TXT
 
 if TYPE_CHECKING:
     from typing import Self

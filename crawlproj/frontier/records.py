@@ -209,6 +209,15 @@ def glance(host: str, entry: bytes) -> Glance:
         return Glance(host, 0, "", entry[0] if entry else 0)
 
 
+def meta_of(host: str, entry: bytes) -> dict[str, Any]:
+    """The meta that an entry carries, without building its request; of an unreadable one, none."""
+    try:
+        meta = _fields(entry, host)[3].get("meta", {})
+    except Exception:
+        return {}
+    return meta if isinstance(meta, dict) else {}
+
+
 def _sent_referer(rest: dict[str, Any]) -> str:
     """What Scrapy's middleware has put among the headers of a spider's own request."""
     values = rest.get("headers", {}).get(b"Referer") or [b""]

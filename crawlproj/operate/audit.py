@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 from crawlproj.demo.log import Logged, most_concurrent
 from crawlproj.errors import CrawlError
-from crawlproj.politeness.robots import PATH as ROBOTS_TXT
+from crawlproj.politeness.robot_rules import PATH as ROBOTS_TXT
 
 RESOLUTION_S = 0.001
 """The frontier's clock counts milliseconds: a gap may look that much shorter than it was."""

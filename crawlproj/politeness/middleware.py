@@ -19,7 +19,6 @@ from scrapy.exceptions import NotConfigured
 from crawlproj.config import Config
 from crawlproj.discover.links import MAX_SHOWN
 from crawlproj.frontier import pacing
-from crawlproj.politeness.permission import ROBOTS_TXT
 from crawlproj.worker.outcome import TRANSIENT_STATUSES, Held, NoLongerOurs, may_pass
 
 if TYPE_CHECKING:
@@ -63,10 +62,9 @@ class PolitenessMiddleware:
         if held := self._held(request):
             failed = response.status in TRANSIENT_STATUSES
             held.last_status = response.status
-            came = response if request.meta.get(ROBOTS_TXT) == held.lease.host else None
             overloaded = response.status in pacing.OVERLOADED
             health = (OVERLOADED if overloaded else FAILED) if failed else ANSWERED
-            self._note(held, health, came)
+            self._note(held, health)
             if failed:
                 asked = response.headers.get("Retry-After")
                 self._hold(held, response.status, asked)
@@ -95,7 +93,7 @@ class PolitenessMiddleware:
             )
         return held
 
-    def _note(self, held: Held, health: int, robots_txt: Response | None = None) -> None:
+    def _note(self, held: Held, health: int) -> None:
         scheduler, host = self._scheduler(), held.lease.host
         assert scheduler is not None
         override = scheduler.frontier.overrides.for_host(host)
@@ -106,21 +104,18 @@ class PolitenessMiddleware:
         held.per_host = scheduler.frontier.connections(held.lease)
         held.pause_ms = pacing.pause_ms(
             round(delay_s * 1000),
-            self._crawl_delay_s(host, robots_txt),
+            self._crawl_delay_s(host),
             (time.monotonic() - held.started_at) * 1000,
             factor=self._slowness if delay_s else 0,
             most_ms=self._longest_pause_ms,
         )
 
-    def _crawl_delay_s(self, host: str, robots_txt: Response | None) -> float | None:
-        """What the host's robots.txt asks for: already before the request after it."""
+    def _crawl_delay_s(self, host: str) -> float | None:
+        """What the host's robots.txt asks for; the pause after that file itself is noted by those
+        who read it."""
         scheduler = self._scheduler()
         permission = scheduler.permission if scheduler is not None else None
-        if permission is None:
-            return None
-        if robots_txt is not None:
-            return permission.delay_in_s(host, robots_txt)
-        return permission.delay_s(host)
+        return permission.delay_s(host) if permission is not None else None
 
     def _hold(self, held: Held, status: int, retry_after: bytes | None) -> None:
         held.hold_ms = pacing.hold_ms(

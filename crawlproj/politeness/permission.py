@@ -1,8 +1,13 @@
 """What each host's robots.txt allows, known to all workers once one of them has fetched it.
 
 A robots.txt is a URL like any other: it stands in its host's queue, in front of everything, keeps
-the host's pace and is accounted for. What was found is kept in Redis for a day. A page whose host
-has not been heard yet is put off; no page is fetched before.
+the host's pace and is accounted for. Where it redirects, it goes on in the queue of the host it
+leads to, and is answered from what is known of that host, if that is known. Others wait for it:
+what one host lends to another is never dropped with its pages, nor held back by its budgets
+(frontier/lua/_hosts.lua); where the lender is given up, it is answered without asking.
+
+What was found is kept in Redis for a day (robots_store.py). A page whose host has not been heard
+yet is put off; no page is fetched before.
 """
 
 from __future__ import annotations
@@ -14,19 +19,23 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
-from redis.exceptions import OutOfMemoryError, RedisError
+from redis.exceptions import RedisError
 from scrapy import Request
 
 from crawlproj.fetch.handler import BEGINNING
-from crawlproj.frontier import keys
-from crawlproj.frontier.levels import FIRST, MOVED
+from crawlproj.frontier import pacing
+from crawlproj.frontier.levels import MOVED
 from crawlproj.frontier.messages import Kind, Lease, Push
-from crawlproj.frontier.records import encode_rest
 from crawlproj.politeness import robots
-from crawlproj.urls import UrlError, location, normalise
-from crawlproj.worker.outcome import Held
+from crawlproj.politeness.robot_rules import PATH, RobotsRules
+from crawlproj.politeness.robots_memory import Known, Memory, bound
+from crawlproj.politeness.robots_store import ASKED_S, CLAIM_S, Kept, RobotsStore
+from crawlproj.politeness.wanted import Wanted, target_of
+from crawlproj.urls import Url
+from crawlproj.worker.outcome import PUT_OFF_MS, Held
 
 if TYPE_CHECKING:
     from scrapy.http import Response
@@ -34,10 +43,8 @@ if TYPE_CHECKING:
 
     from crawlproj.frontier.frontier import Frontier
 
+T = TypeVar("T")
 logger = logging.getLogger(__name__)
-
-ROBOTS_TXT = "robots_txt"
-"""Key of `request.meta` that names the host whose robots.txt a request is after."""
 
 REASON = "robots_txt"
 """How the ledger counts a robots.txt that has been dealt with."""
@@ -47,45 +54,22 @@ UNREACHABLE_S = 600
 """How long a host whose robots.txt cannot be had is left alone, before it is asked again."""
 
 RECHECK_S = 3600
-REMEMBERED = 20_000
-REMEMBERED_BYTES = 64 * 1024 * 1024
-"""Of rules that are remembered: those of one file may take 8 MB."""
+DENIAL = robots.pack(0, robots.Verdict.DENY_ALL)
 
-LONG_BYTES = 50 * 1024
-"""A longer file takes tens of milliseconds to read, in which a worker has better things to do."""
+LONG_BYTES = 8 * 1024
+"""A longer file takes milliseconds to read, in which a worker has better things to do."""
 
-MOST_FRESH = 16
-"""Files between their arrival and their callback, which follows at once unless a middleware drops
-them."""
+MOST_LENT = 64
+"""Files that are no host's robots.txt, but were reached by redirects from one."""
 
 UNPACKED_BYTES = 16 * 2**20
 """What a compressed robots.txt may grow to; the crawl's own limit is about pages."""
 
-ASKED = b""
-"""Kept where a host's rules will be, while somebody is on the way to fetch them."""
-
 CLOCK_S = 1
 """By how much the age of a key may be overrated: Redis tells it in whole seconds."""
 
-ASKED_S = 60
-"""How long others trust in that, before one of them asks again."""
-
-CLAIM_S = 10
-"""How long they leave it to a worker that has found nothing, and does not know whether the host's
-robots.txt is in the hands of another, which would say so any moment."""
-
-GRACE_S = 2.0
-"""How long that worker waits for it before it asks."""
-
-
-class Known(NamedTuple):
-    """What a host allows; no rules mean that it could not be reached and allows nothing."""
-
-    rules: robots.RobotsRules | None
-    until: float
-    size: int
-    rests_until: float = 0.0
-    """Before that the host gets no page, since nothing has paused it for its Crawl-delay."""
+LONGEST_LOOK_S = 15.0
+"""How long the pages of a host rest at most between two looks at whether it has been heard."""
 
 
 class Permission:
@@ -98,6 +82,7 @@ class Permission:
         *,
         user_agent: str,
         max_attempts: int,
+        retry_delay_s: float,
         longest_pause_s: float,
         on_sitemaps: Callable[[str, list[str]], None] | None = None,
     ) -> None:
@@ -105,15 +90,19 @@ class Permission:
         self._push = push
         self._user_agent = user_agent
         self._max_attempts = max_attempts
+        self._retry_delay_s = retry_delay_s
         self._longest_pause_s = longest_pause_s
         self._on_sitemaps = on_sitemaps
-        self._known: OrderedDict[str, Known] = OrderedDict()
+        self._store = RobotsStore(frontier)
+        self._memory = Memory()
         self._introduced: OrderedDict[str, None] = OrderedDict()
-        # Files that have just come, and are read already.
-        self._fresh: OrderedDict[str, tuple[bytes, robots.RobotsRules]] = OrderedDict()
-        # Hosts whose robots.txt is this worker's to ask for, and from when on.
-        self._claimed: OrderedDict[str, float] = OrderedDict()
-        self._known_bytes = 0
+        # Hosts whose pages wait: since when, and when that was last looked at.
+        self._waiting: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._lent: OrderedDict[str, tuple[bytes, float]] = OrderedDict()
+        # Leases, by shard and token, for a robots.txt that is known already.
+        self._answered: OrderedDict[tuple[int, int], None] = OrderedDict()
+        self._being_read: dict[str, asyncio.Task[None]] = {}
+        self._reading = asyncio.Lock()
 
     # For those who find and fetch pages
 
@@ -121,238 +110,273 @@ class Permission:
         """A page of this host is about to be queued: its robots.txt goes first."""
         if host not in self._introduced and self._is_obeyed(host):
             self._introduced[host] = None
-            _bound(self._introduced)
-            self._ask(host, Kind.LINK)
-
-    async def learn(self, leases: Iterable[Lease]) -> None:
-        """Hear what other workers have found about the hosts of these leases."""
-        claims_s: dict[str, int] = {}
-        for lease in leases:
-            if self._knowledge(lease.host) is None:
-                claims_s[lease.host] = max(claims_s.get(lease.host, 0), _claim_s(lease))
-        if not claims_s:
-            return
-        replies = await self._look_up(claims_s)
-        if any(isinstance(reply, OutOfMemoryError) for reply in replies):
-            replies = await self._look_up(dict.fromkeys(claims_s, 0))
-        looked_up = zip(claims_s.items(), replies[::2], replies[1::2], strict=True)
-        for (host, claim_s), packed, ttl_s in looked_up:
-            if isinstance(packed, Exception):
-                await self._clear(host, packed)
-            elif packed:
-                await self._remember(host, packed, max(1, ttl_s))
-            elif claim_s == CLAIM_S and self._is_to_ask(host, packed, ttl_s):
-                await self._frontier.client.expire(self._key(host), ASKED_S, gt=True)
-                self._ask(host, Kind.UNFILTERED)
-
-    async def _look_up(self, claims_s: dict[str, int]) -> list[Any]:
-        """What is kept of each host, and for how long; where there is nothing, a claim for so
-        many seconds is, unless there is no room for it: then everyone who needs it asks."""
-        pipeline = self._frontier.client.pipeline(transaction=False)
-        for host, claim_s in claims_s.items():
-            if claim_s:
-                pipeline.set(self._key(host), ASKED, nx=True, get=True, ex=claim_s)
-            else:
-                pipeline.get(self._key(host))
-            pipeline.ttl(self._key(host))
-        for host, claim_s in claims_s.items():
-            if claim_s == ASKED_S:
-                pipeline.expire(self._key(host), ASKED_S, gt=True)
-        replies: list[Any] = await pipeline.execute(raise_on_error=False)
-        return replies[: 2 * len(claims_s)]
-
-    def _is_to_ask(self, host: str, packed: bytes | None, ttl_s: int) -> bool:
-        """Whether a robots.txt that pages wait for is this worker's to ask for, now. True once."""
-        now = time.monotonic()
-        if packed is None:
-            self._claimed.setdefault(host, now + GRACE_S)
-            _bound(self._claimed)
-        elif ttl_s > CLAIM_S:
-            self._claimed.pop(host, None)
-        if self._claimed.get(host, math.inf) > now:
-            return False
-        self._claimed[host] = now + ASKED_S
-        return True
+            bound(self._introduced)
+            self._push(Wanted.of(host).push(Kind.LINK, Url(host, PATH)))
 
     def refusal(self, host: str, url: str) -> str | None:
         """Why a page must not be fetched: its reason, '' if that is not known yet, else None."""
         if not self._is_obeyed(host):
             return None
-        known = self._knowledge(host)
+        known = self._memory.valid(host)
         if known is None:
             return ""
         if known.rules is None:
             return "robots_unreachable"
         return None if known.rules.allows(url) else "robots"
 
+    def next_look_ms(self, host: str) -> int:
+        """How long a page whose host has not been heard waits before it is looked at again: the
+        longer, the longer it has waited."""
+        now = time.monotonic()
+        since, last = self._waiting.get(host, (now, now))
+        if now - last > 2 * LONGEST_LOOK_S:
+            since = now  # that was another time
+        self._waiting[host] = since, now
+        bound(self._waiting)
+        return max(PUT_OFF_MS, round(min((now - since) / 4, LONGEST_LOOK_S) * 1000))
+
     def rest_ms(self, host: str) -> int:
         """How long the host must still rest before its first page."""
-        known = self._known.get(host)
+        known = self._memory.last(host)
         return max(0, round((known.rests_until - time.monotonic()) * 1000)) if known else 0
 
     def delay_s(self, host: str) -> float | None:
         """The host's Crawl-delay."""
-        known = self._known.get(host)
+        known = self._memory.last(host)
         return known.rules.delay_s if known and known.rules else None
-
-    def delay_in_s(self, host: str, response: Response) -> float | None:
-        """The Crawl-delay in a host's robots.txt that has just come."""
-        if robots.judge(response.status) is not robots.Verdict.RULES:
-            return None
-        rules = robots.parse(response.body, self._user_agent)
-        self._fresh[host] = response.body, rules
-        _bound(self._fresh, MOST_FRESH)
-        return rules.delay_s
-
-    def _knowledge(self, host: str) -> Known | None:
-        known = self._known.get(host)
-        return known if known and known.until >= time.monotonic() else None
 
     def _is_obeyed(self, host: str) -> bool:
         return self._frontier.overrides.for_host(host).obey_robots is not False
 
+    # What others have found
+
+    async def learn(self, leases: Iterable[Lease]) -> None:
+        """Hear what other workers have found about the hosts of these leases; a robots.txt among
+        them that can be answered by it is not fetched."""
+        claims_s: dict[str, int] = {}
+        files = [(lease, one) for lease in leases if (one := Wanted.leased(lease))]
+        for lease in leases:
+            if lease.level < MOVED and self._memory.valid(lease.host) is None:
+                claims_s[lease.host] = CLAIM_S
+        unheard = list(claims_s)
+        for lease, wanted in files:
+            claims_s.setdefault(lease.host, 0)
+            claims_s[wanted.host] = ASKED_S
+        found = await self._store.look_up(claims_s)
+        for host in unheard:
+            await self._hear(host, found[host], claims_s[host])
+        for lease, wanted in files:
+            await self._answer(lease, wanted, found)
+
+    async def _hear(self, host: str, kept: Kept, claim_s: int) -> None:
+        """What pages wait for: rules, or somebody to ask for them."""
+        if kept.record:
+            await self._read_soon(host, kept.record, kept.left_s)
+        elif claim_s == CLAIM_S and await self._store.is_ours_to_ask(host, kept):
+            self._push(Wanted.of(host).push(Kind.UNFILTERED, Url(host, PATH)))
+
+    async def _answer(self, lease: Lease, wanted: Wanted, found: dict[str, Kept]) -> None:
+        """Tell those who wait for a robots.txt what it says, if that is known already."""
+        at_host, left_s = found[lease.host], found[wanted.host].left_s
+        record = found[wanted.host].record
+        if record is None:
+            record, left_s = self._known_elsewhere(lease, wanted, at_host)
+            if record is None:
+                return
+            await self._tell(wanted, record, left_s)
+        self._answered[lease.shard, lease.token] = None
+        bound(self._answered)
+        if self._on_sitemaps is not None:
+            await self._read_soon(wanted.host, record, left_s, names_sitemaps=True)
+
+    def _known_elsewhere(
+        self, lease: Lease, wanted: Wanted, at_host: Kept
+    ) -> tuple[bytes | None, int]:
+        """What a robots.txt that stands in a host's queue must say, by what is known of the host,
+        and for how many seconds."""
+        if at_host.record and wanted.is_own_of(lease.host) and robots.unpack(at_host.record):
+            return robots.lend(at_host.record, copied=True), at_host.left_s
+        lent, until = self._lent.get(wanted.url, (b"", 0.0))
+        if (left_s := int(until - time.monotonic())) > 0:
+            return robots.lend(lent, copied=True), left_s
+        if 0 < self._frontier.limits.give_up <= lease.host_failures:
+            return DENIAL, UNREACHABLE_S
+        return None, 0
+
+    async def lost(self, dead: Iterable[tuple[str, float, bytes]]) -> None:
+        """Nobody asks any more for a robots.txt that was lost with its workers too often."""
+        for host, level, entry in dead:
+            if wanted := Wanted.leased(Lease(0, 0, host, level, entry)):
+                await self._tell(wanted, DENIAL, UNREACHABLE_S)
+
     # The fetching of a robots.txt
 
-    def prepare(self, request: Request, held: Held) -> None:
-        """Let a request for a robots.txt come back here, however it ends."""
+    def admit(self, request: Request, held: Held) -> bool:
+        """Let a request for a robots.txt come back here, however it ends; False if it is not to be
+        made, since what it is after is known by now."""
+        wanted = Wanted.by(request)
+        if wanted is None:
+            held.bad_record = True
+        elif (held.lease.shard, held.lease.token) in self._answered:
+            del self._answered[held.lease.shard, held.lease.token]
+            held.filtered = REASON
+        else:
+            self._prepare(request, wanted, held)
+            return True
+        return False
+
+    def _prepare(self, request: Request, wanted: Wanted, held: Held) -> None:
         request.meta.update(handle_httpstatus_all=True, dont_redirect=True, dont_retry=True)
         request.meta.update({BEGINNING: robots.MOST_BYTES, "download_maxsize": UNPACKED_BYTES})
 
         async def received(response: Response) -> None:
             with _fetched_again_after_an_outage(held):
-                await self._received(response, held)
+                await self._received(response, wanted, held)
 
         async def failed(failure: Failure) -> None:
             with _fetched_again_after_an_outage(held):
-                await self._unreachable(request, held)
+                await self._unreachable(wanted, held)
 
         request.callback = received
         request.errback = failed
 
-    async def _received(self, response: Response, held: Held) -> None:
-        request = response.request
-        assert request is not None
-        host = request.meta[ROBOTS_TXT]
+    async def _received(self, response: Response, wanted: Wanted, held: Held) -> None:
+        verdict = robots.judge(response.status, wanted.hops)
         held.filtered = REASON
-        verdict = robots.judge(response.status, request.meta.get("hops", 0))
         if verdict is robots.Verdict.DENY_ALL:
-            await self._unreachable(request, held)
-        elif verdict is not robots.Verdict.REDIRECT or not self._followed(response, request):
-            known = verdict if verdict is robots.Verdict.RULES else robots.Verdict.ALLOW_ALL
-            borrowed = held.lease.host != host
-            packed = robots.pack(response.status, known, response.body, borrowed=borrowed)
-            body, rules = self._fresh.pop(host, (b"", None))
-            is_read = verdict is robots.Verdict.RULES and body == response.body
-            await self._store(host, packed, KEPT_S, rules if is_read else None)
-            self._tell_of_sitemaps(host)
+            await self._unreachable(wanted, held)
+        elif verdict is robots.Verdict.RULES:
+            await self._obey(response, wanted, held)
+        elif verdict is not robots.Verdict.REDIRECT or not await self._follow(
+            target_of(response), wanted, held
+        ):
+            nothing = robots.pack(response.status, robots.Verdict.ALLOW_ALL)
+            await self._tell_all(wanted, held, nothing, KEPT_S, RobotsRules())
 
-    def _tell_of_sitemaps(self, host: str) -> None:
-        known = self._known.get(host)
-        if self._on_sitemaps is not None and known and known.rules:
-            self._on_sitemaps(host, known.rules.sitemaps)
+    async def _obey(self, response: Response, wanted: Wanted, held: Held) -> None:
+        read = partial(robots.digest, response.status, response.body, self._user_agent)
+        rules, record = await self._off_the_loop(read, len(response.body))
+        if rules.is_too_much:
+            logger.warning("%s has more rules than are kept: it allows nothing", wanted.url)
+        if wanted.is_own_of(held.lease.host):
+            most_ms = round(self._longest_pause_s * 1000)
+            delay_ms = pacing.pause_ms(0, rules.delay_s, 0, factor=0, most_ms=most_ms)
+            held.pause_ms = max(held.pause_ms, delay_ms)
+        await self._tell_all(wanted, held, record, KEPT_S, rules)
 
-    def _followed(self, response: Response, request: Request) -> bool:
-        """Queue where a robots.txt has moved to, at the host it has moved to."""
-        to = location(response.headers.get("Location"))
-        if not to:
+    async def _follow(self, target: Url | None, wanted: Wanted, held: Held) -> bool:
+        """Go on to where a robots.txt has moved to, if that is anywhere."""
+        if target is None:
             return False
-        try:
-            target = normalise(to, normalise(response.url))
-        except UrlError:
-            return False
-        meta = {ROBOTS_TXT: request.meta[ROBOTS_TXT], "hops": request.meta.get("hops", 0) + 1}
-        entry = encode_rest(target.path, {"meta": meta})
-        # Pages of the other host wait for it, and they may come before all that waits at this one.
-        level = FIRST if target.host == request.meta[ROBOTS_TXT] else MOVED
-        self._push(Push(Kind.UNFILTERED, target.host, level, entry, str(target)))
+        if target.path == PATH:
+            kept = (await self._store.look_up({target.host: 0}))[target.host]
+            if kept.record and robots.unpack(kept.record):
+                await self._tell(wanted, robots.lend(kept.record, copied=True), kept.left_s)
+                await self._read_soon(wanted.host, kept.record, kept.left_s, names_sitemaps=True)
+                return True
+        moved = wanted.led_to(target, held.lease.host)
+        self._push(moved.push(Kind.UNFILTERED, target))
+        elsewhere = target.host if target.host != wanted.host else ""
+        await self._store.claim(wanted.host, ASKED_S, elsewhere)
         return True
 
-    async def _unreachable(self, request: Request, held: Held) -> None:
+    async def _unreachable(self, wanted: Wanted, held: Held) -> None:
         """Try again later, and after the last time leave the host alone for a while."""
-        host = request.meta[ROBOTS_TXT]
         if held.attempts < self._max_attempts:
             held.retry_entry = held.lease.entry
-            await self._keep(host, ASKED, ASKED_S)
+            delay_s = math.ceil(self._retry_delay_s * 2 ** (held.attempts - 1))
+            elsewhere = held.lease.host if held.lease.host != wanted.host else ""
+            await self._store.claim(wanted.host, ASKED_S + delay_s, elsewhere)
             return
         held.filtered = REASON
         denial = robots.pack(held.status, robots.Verdict.DENY_ALL)
-        await self._store(host, denial, UNREACHABLE_S)
+        await self._tell_all(wanted, held, denial, UNREACHABLE_S, None)
 
-    def _ask(self, host: str, kind: Kind) -> None:
-        self._push(Push(kind, host, FIRST, _entry(host), f"robots {host}"))
+    # What is made known
 
-    # What is kept
-
-    async def _store(
-        self, host: str, packed: bytes, seconds: int, rules: robots.RobotsRules | None = None
+    async def _tell_all(
+        self, wanted: Wanted, held: Held, record: bytes, seconds: int, rules: RobotsRules | None
     ) -> None:
-        await self._keep(host, packed, seconds)
-        await self._remember(host, packed, seconds, rules)
+        """What has been fetched, to all workers, for every host whose robots.txt it is."""
+        at_host = held.lease.host
+        for host in wanted.concerned(at_host):
+            its_own = record if host == at_host else robots.lend(record)
+            await self._store.keep(host, its_own, seconds)
+            self._remember(host, its_own, seconds, rules)
+        if not wanted.is_own_of(at_host):
+            self._lent[wanted.url] = record, time.monotonic() + min(seconds, RECHECK_S)
+            bound(self._lent, MOST_LENT)
+        self._tell_of_sitemaps(wanted.host)
 
-    async def _keep(self, host: str, packed: bytes, seconds: int) -> None:
-        try:
-            await self._frontier.client.set(self._key(host), packed, ex=seconds)
-        except OutOfMemoryError:
-            logger.info("Redis has no room for %s/robots.txt: other workers ask for it too", host)
+    async def _tell(self, wanted: Wanted, record: bytes, seconds: int) -> None:
+        """What is known of another host, for those whose robots.txt leads there. It is read by
+        whoever has pages of theirs."""
+        for host in (wanted.host, *wanted.via):
+            await self._store.keep(host, record, seconds)
+            self._memory.forget(host)
 
-    async def _remember(
-        self, host: str, packed: bytes, seconds: int, rules: robots.RobotsRules | None = None
+    def _tell_of_sitemaps(self, host: str) -> None:
+        known = self._memory.last(host)
+        if self._on_sitemaps is not None and known and known.rules:
+            self._on_sitemaps(host, known.rules.sitemaps)
+
+    # What is remembered
+
+    async def _read_soon(
+        self, host: str, record: bytes, seconds: int, *, names_sitemaps: bool = False
     ) -> None:
-        """`rules` are those of the file, if it has been read already."""
-        stored = robots.unpack(packed)
+        """Have at hand what others have found; long rules later, and only their pages wait."""
+        reading = self._read(host, record, seconds, names_sitemaps)
+        if not robots.is_longer(record, LONG_BYTES):
+            await reading
+        elif host in self._being_read:
+            reading.close()
+        else:
+            task = self._being_read[host] = asyncio.create_task(reading)
+            task.add_done_callback(lambda _: self._being_read.pop(host, None))
+
+    async def _read(self, host: str, record: bytes, seconds: int, names_sitemaps: bool) -> None:
+        stored = robots.unpack(record)
         if stored is None:
-            await self._clear(host)
+            await self._store.clear(host)
             return
-        rules = rules or await self._read(stored)
-        self._forget(host)
+        rules = None
+        if stored.verdict is not robots.Verdict.DENY_ALL:
+            read = partial(stored.rules, self._user_agent)
+            rules = await self._off_the_loop(read, len(stored.body))
+        self._remember(host, record, seconds, rules)
+        if names_sitemaps:
+            self._tell_of_sitemaps(host)
+
+    async def _off_the_loop(self, read: Callable[[], T], size_bytes: int) -> T:
+        """Read a file; long ones in another thread, one at a time, so that many of them leave room
+        for what else needs threads."""
+        if size_bytes <= LONG_BYTES:
+            return read()
+        async with self._reading:
+            return await asyncio.to_thread(read)
+
+    def _remember(self, host: str, record: bytes, seconds: int, rules: RobotsRules | None) -> None:
         now = time.monotonic()
-        rest_s = self._first_rest_s(rules, KEPT_S - seconds) if rules and stored.borrowed else 0.0
-        until, size = now + min(seconds, RECHECK_S), rules.size_bytes if rules else 0
-        self._known[host] = Known(rules, until, size, now + rest_s)
-        self._known_bytes += size
-        self._claimed.pop(host, None)
-        while len(self._known) > REMEMBERED or self._known_bytes > REMEMBERED_BYTES:
-            self._forget(next(iter(self._known)))
+        rest_s = self._first_rest_s(record, KEPT_S - seconds, rules) if rules else 0.0
+        self._memory.put(host, Known(rules, now + min(seconds, RECHECK_S), now + rest_s))
+        self._store.let_go(host)
+        self._waiting.pop(host, None)
 
-    async def _read(self, stored: robots.Stored) -> robots.RobotsRules | None:
-        if stored.verdict is robots.Verdict.DENY_ALL:
-            return None
-        if len(stored.body) <= LONG_BYTES:
-            return stored.rules(self._user_agent)
-        return await asyncio.to_thread(stored.rules, self._user_agent)
-
-    def _forget(self, host: str) -> None:
-        if known := self._known.pop(host, None):
-            self._known_bytes -= known.size
-
-    def _first_rest_s(self, rules: robots.RobotsRules, age_s: int) -> float:
-        """What is left of a Crawl-delay that came from another host, where it was not kept."""
+    def _first_rest_s(self, record: bytes, age_s: int, rules: RobotsRules) -> float:
+        """What is left of a Crawl-delay that came from another host, where it was not kept. The age
+        of a copy is not that of the request that led to it."""
         delay_s = min(rules.delay_s or 0.0, self._longest_pause_s)
-        return max(0.0, delay_s - max(0, age_s - CLOCK_S))
+        borrowed, copied = robots.provenance(record)
+        if copied:
+            return delay_s
+        return max(0.0, delay_s - max(0, age_s - CLOCK_S)) if borrowed else 0.0
 
-    async def _clear(self, host: str, error: Exception | None = None) -> None:
-        """Somebody else's bytes, or even another type, stand where the host's rules should."""
-        if error and not str(error).startswith("WRONGTYPE"):
-            raise error
-        logger.warning("What is kept of %s/robots.txt cannot be read; it is fetched again", host)
-        await self._frontier.client.delete(self._key(host))
-        self._claimed[host] = 0.0
-
-    def _key(self, host: str) -> str:
-        return keys.robots(self._frontier.crawl, self._frontier.shard_of(host).number, host)
-
-
-def _entry(host: str) -> bytes:
-    return encode_rest(robots.PATH, {"meta": {ROBOTS_TXT: host}})
-
-
-def _claim_s(lease: Lease) -> int:
-    """How long others can leave it to the holder of a lease to ask for the host's robots.txt: not
-    at all, if the lease is for the file of another host."""
-    if lease.level < MOVED:
-        return CLAIM_S
-    is_its_own = lease.entry[1:] == _entry(lease.host)[1:]  # whatever the attempts so far
-    return ASKED_S if is_its_own else 0
+    async def close(self) -> None:
+        """Leave unread what is being read."""
+        for task in list(self._being_read.values()):
+            task.cancel()
+        await asyncio.gather(*self._being_read.values(), return_exceptions=True)
 
 
 @contextmanager
@@ -363,8 +387,3 @@ def _fetched_again_after_an_outage(held: Held) -> Iterator[None]:
     except RedisError as error:
         logger.warning("%s/robots.txt is fetched again (%s)", held.lease.host, error)
         held.filtered, held.retry_entry = "", held.lease.entry
-
-
-def _bound(table: OrderedDict[str, Any], most: int | None = None) -> None:
-    while len(table) > (REMEMBERED if most is None else most):
-        table.popitem(last=False)

@@ -1,8 +1,9 @@
 """What a host's robots.txt says to one crawler, by RFC 9309. Pure.
 
 `judge` tells from the status of its fetch whether there are rules at all, `parse` reads them,
-`RobotsRules.allows` applies them, `pack` and `unpack` carry the file between workers. A file is
-hostile input: nothing in it raises, and no pattern costs more than a few passes over the URL.
+`RobotsRules.allows` (robot_rules.py) applies them, `digest`, `pack` and `unpack` carry what
+concerns us between workers. A file is hostile input: nothing in it raises, what it costs to apply
+and to keep is bounded, and one that goes beyond is taken for a refusal.
 
 Fetching, caching and clamping the delay are the business of others; knows neither Scrapy nor Redis.
 Protego, which Scrapy brings, is not used: it departs from the RFC in the group it picks (`bot` for
@@ -19,43 +20,38 @@ import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-from itertools import chain
-from sys import getsizeof
-from typing import NamedTuple
+
+from crawlproj.politeness.robot_rules import RobotsRules
 
 MOST_BYTES = 500 * 1024
 """How much of a file is read; RFC 9309, 2.5."""
 MOST_REDIRECTS = 5
 """Redirects followed to reach a file, after which it counts as unavailable; RFC 9309, 2.3.1.2."""
-PATH = "/robots.txt"
-"""Where the rules are; always allowed (RFC 9309, 2.2.2)."""
+MOST_PACKED_BYTES = 128 * 1024
+"""Kept of one host for all workers. 500 KiB of rules for us fit, if they are of human making."""
+MOST_SITEMAPS = 1000
+WHOLE_BYTES = 8 * 1024
+"""A file of this size is kept as it is, a longer one is cut down to what concerns us."""
 
 _FORMAT = 1
 _HEADER = struct.Struct(">BBH")
-_BORROWED = 0x80
+_BORROWED, _COPIED = 0x80, 0x40
 
 # Lines are handled as one character a byte, so that a file in any encoding keeps its octets.
 _BLANKS = " \t\v\f"
-_LINE_END = re.compile(r"[\r\n]+")
 # Misspellings are those that Google's parser forgives. Without a colon only a single word is taken
 # for a value: a sentence that begins with "Allow" is no rule.
 _LINE = re.compile(
-    r"(?:(?P<agent>user[ -]?agent)"
-    r"|(?P<disallow>dis{1,2}allow|dis{1,2}alow|diasllow|disallaw)"
-    r"|(?P<allow>allow)"
-    r"|(?P<delay>crawl[ -]?delay)"
-    r"|(?P<sitemap>site-?maps?))"
-    r"(?:[ \t]*+:(?P<value>.*+)|[ \t]++(?P<word>[^ \t]++))",
-    re.IGNORECASE | re.DOTALL,
+    r"[\r\n][ \t\v\f]*+"
+    r"(?P<name>user[ -]?agent|dis{1,2}allow|dis{1,2}alow|diasllow|disallaw|allow"
+    r"|crawl[ -]?delay|site-?maps?)"
+    r"(?:[ \t]*+:(?P<value>[^#\r\n]*+)"
+    r"|[ \t]++(?P<word>[^ \t#\r\n]*[^ \t\v\f#\r\n])[ \t\v\f]*+(?=[#\r\n]|\Z))",
+    re.IGNORECASE,
 )
+_KINDS = {"u": "agent", "d": "disallow", "a": "allow", "c": "delay", "s": "sitemap"}
 _TOKEN = re.compile(r"[A-Za-z0-9_.\-]+")
 _COMPATIBLE = re.compile(r"compatible;[ \t]*([A-Za-z0-9_.\-]+)", re.IGNORECASE)
-_ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://[^/?#]*")
-_ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
-_PLAIN = frozenset(map(chr, range(0x21, 0x7F))) - set("/?*$#%")
-_ESCAPES = {
-    octet: f"%{octet:02X}" for octet in range(256) if chr(octet) not in _PLAIN | set("/?#%")
-}
 
 
 class Verdict(Enum):
@@ -86,133 +82,6 @@ def judge(status: int, redirects: int = 0) -> Verdict:
     return Verdict.DENY_ALL
 
 
-class _Weight(NamedTuple):
-    """How specific a rule is; the greatest that matches decides, and of equals the one to allow."""
-
-    octets: int
-    allow: bool
-
-
-_NO_RULE = _Weight(-1, True)
-
-
-class _Wildcard(NamedTuple):
-    """A rule with a `*` in it: the literals around the stars."""
-
-    weight: _Weight
-    rarest: str
-    """The longest of them, which most paths do not contain."""
-    parts: tuple[str, ...]
-    to_the_end: bool
-
-    @property
-    def size_bytes(self) -> int:
-        """What it takes in memory; Python has texts of a single character anyway."""
-        texts = (part for part in self.parts if len(part) > 1)
-        return sum(map(getsizeof, chain((self, self.weight, self.parts), texts)))
-
-    def matches(self, path: str) -> bool:
-        """Each literal at its first place after the one before: no way back, so linear time."""
-        if self.rarest not in path or not path.startswith(self.parts[0]):
-            return False
-        first, *middle, last = self.parts
-        at = len(first)
-        for part in middle:
-            found = path.find(part, at)
-            if found < 0:
-                return False
-            at = found + len(part)
-        return path.endswith(last, at) if self.to_the_end else path.find(last, at) >= 0
-
-
-class RobotsRules:
-    """What one host's robots.txt says to one user agent."""
-
-    def __init__(
-        self,
-        patterns: Iterable[tuple[str, bool]] = (),
-        delay_s: float | None = None,
-        sitemaps: Iterable[str] = (),
-    ) -> None:
-        """`patterns` are paths as the file has them, an octet a character, and True to allow."""
-        self.delay_s = delay_s
-        """Crawl-delay: finite and not negative, of any size."""
-        self.sitemaps = list(sitemaps)
-        """As they are written: usually absolute URLs, of any host."""
-        self._prefixes: dict[str, bool] = {}
-        self._exact: dict[str, bool] = {}
-        wildcards = {rule for pattern in set(patterns) if (rule := self._compile(*pattern))}
-        self._wildcards = sorted(wildcards, reverse=True)
-        self._prefix_lengths = sorted(set(map(len, self._prefixes)), reverse=True)
-
-    @property
-    def size_bytes(self) -> int:
-        """About what they take in memory: many times the file, if its rules are short."""
-        tables = (self._prefixes, self._exact, self._wildcards, self.sitemaps)
-        texts = chain(self._prefixes, self._exact, self.sitemaps)
-        rules = sum(rule.size_bytes for rule in self._wildcards)
-        return sum(map(getsizeof, chain(tables, texts))) + rules
-
-    def allows(self, url: str) -> bool:
-        """Whether a URL, or a path with its query, may be fetched."""
-        path = _path(url)
-        return path == PATH or max(map(self._most_specific, _spellings(path))).allow
-
-    def _most_specific(self, path: str) -> _Weight:
-        allow = self._exact.get(path)
-        exact = _NO_RULE if allow is None else _Weight(len(path) + 1, allow)
-        tried = (rule.weight for rule in self._wildcards if rule.matches(path))
-        return max(exact, self._longest_prefix(path), next(tried, _NO_RULE))
-
-    def _longest_prefix(self, path: str) -> _Weight:
-        for length in self._prefix_lengths:
-            if length <= len(path) and (allow := self._prefixes.get(path[:length])) is not None:
-                return _Weight(length, allow)
-        return _NO_RULE
-
-    def _compile(self, pattern: str, allow: bool) -> _Wildcard | None:
-        """Keep a literal where it is looked up; return a rule that has to be tried."""
-        to_the_end = pattern.endswith("$")
-        parts = tuple(_canonical(part) for part in pattern.removesuffix("$").split("*"))
-        if len(parts) > 1:
-            weight = _Weight(sum(map(len, parts)) + len(parts) - 1 + to_the_end, allow)
-            return _Wildcard(weight, max(parts, key=len), parts, to_the_end)
-        literals = self._exact if to_the_end else self._prefixes
-        literals[parts[0]] = allow or literals.get(parts[0], False)
-        return None
-
-
-def _path(url: str) -> str:
-    """Path and query of a URL in the spelling that rules are compared in."""
-    origin = None if url.startswith("/") else _ORIGIN.match(url)
-    path = url[origin.end() if origin else 0 :].partition("#")[0]
-    path = path if path.startswith("/") else "/" + path
-    return _canonical(path.encode("utf-8", "surrogatepass").decode("latin-1"))
-
-
-def _canonical(text: str) -> str:
-    """One spelling for each octet: printable ASCII as itself, the rest as an upper-case escape.
-
-    RFC 9309, 2.2.2, wants reserved characters equal to their escapes; those that mean something
-    to a path or a pattern differ from theirs all the same.
-    """
-    return _ESCAPE.sub(_unescape, text).translate(_ESCAPES)
-
-
-def _unescape(escape: re.Match[str]) -> str:
-    char = chr(int(escape[1], 16))
-    return char if char in _PLAIN else escape[0].upper()
-
-
-def _spellings(path: str) -> Iterable[str]:
-    """A slash in a query may be written either way, as in RFC 9309's table of encodings."""
-    before, mark, query = path.partition("?")
-    plain = query.replace("%2F", "/")
-    if "/" not in plain:
-        return (path,)
-    return {path, before + mark + plain, before + mark + plain.replace("/", "%2F")}
-
-
 def product_token(user_agent: str) -> str:
     """The name by which a robots.txt addresses a crawler, in lower case; '' if it has none.
 
@@ -233,10 +102,28 @@ def parse(body: bytes, user_agent: str) -> RobotsRules:
     for `*`. A Crawl-delay counts as a rule and ends a group's list of agents, as its authors mean
     it; of several the longest holds.
     """
-    ours = _Reader(product_token(user_agent))
+    return _read(body, user_agent).rules()
+
+
+def digest(status: int, body: bytes, user_agent: str) -> tuple[RobotsRules, bytes]:
+    """The rules of a file that has come with this status, and the record that is kept of it: of a
+    long one what concerns `user_agent`, of one that takes too much that it allows nothing."""
+    reader = _read(body, user_agent)
+    rules = reader.rules()
+    kept = body if len(body) <= WHOLE_BYTES else reader.text()
+    packed = pack(status, Verdict.RULES, kept)
+    if rules.is_too_much or len(packed) > MOST_PACKED_BYTES:
+        reader.refuse()
+        rules, packed = reader.rules(), pack(status, Verdict.RULES, reader.text())
+        rules.is_too_much = True
+    return rules, packed
+
+
+def _read(body: bytes, user_agent: str) -> _Reader:
+    reader = _Reader(product_token(user_agent))
     for kind, value in _lines(_text(body)):
-        ours.read(kind, value)
-    return ours.rules()
+        reader.read(kind, value)
+    return reader
 
 
 @dataclass(slots=True)
@@ -268,7 +155,7 @@ class _Reader:
     def read(self, kind: str, value: str) -> None:
         """One line that is of the protocol or of its customary additions."""
         if kind == "sitemap":
-            if value:
+            if value and len(self._sitemaps) < MOST_SITEMAPS:
                 self._sitemaps[value.encode("latin-1").decode("utf-8", "replace")] = None
         elif kind == "agent":
             self._address(value)
@@ -287,8 +174,27 @@ class _Reader:
 
     def rules(self) -> RobotsRules:
         """What the groups that were picked say."""
-        group = self._groups.get(self._token) or self._groups.get("*") or _Group()
+        group = self._picked()
         return RobotsRules(group.patterns, group.delay_s, self._sitemaps)
+
+    def text(self) -> bytes:
+        """A file that says the same to us, and nothing else."""
+        group = self._picked()
+        lines = ["User-agent: *"]
+        if group.delay_s is not None:
+            lines.append(f"Crawl-delay: {group.delay_s!r}")
+        for pattern, allow in dict.fromkeys(group.patterns):
+            lines.append(f"{'Allow' if allow else 'Disallow'}: {pattern}")
+        text = "\n".join(lines).encode("latin-1")
+        return b"\n".join([text, *(b"Sitemap: " + one.encode() for one in self._sitemaps)])
+
+    def refuse(self) -> None:
+        """Take it that the file allows nothing; the delay that it asks for is kept all the same."""
+        self._groups = {"*": _Group([("/", False)], self._picked().delay_s)}
+        self._sitemaps = {}
+
+    def _picked(self) -> _Group:
+        return self._groups.get(self._token) or self._groups.get("*") or _Group()
 
 
 def _seconds(value: str) -> float | None:
@@ -320,14 +226,8 @@ def _first(body: bytes) -> bytes:
 
 
 def _lines(text: str) -> Iterator[tuple[str, str]]:
-    for line in _LINE_END.split(text):
-        found = _LINE.fullmatch(line.partition("#")[0].strip(_BLANKS))
-        if found:
-            kind = next(name for name in _KINDS if found[name] is not None)
-            yield kind, (found["word"] or found["value"] or "").strip(_BLANKS)
-
-
-_KINDS = ("disallow", "allow", "agent", "delay", "sitemap")
+    for name, value, word in _LINE.findall("\n" + text):
+        yield _KINDS[name[0].lower()], (word or value).strip(_BLANKS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,6 +240,8 @@ class Stored:
     body: bytes
     borrowed: bool = False
     """It came, by a redirect, from another host."""
+    copied: bool = False
+    """And it was not fetched for this host, but is what was known of the other."""
 
     def rules(self, user_agent: str) -> RobotsRules:
         """What it says to `user_agent`."""
@@ -349,25 +251,46 @@ class Stored:
         return parse(everything, "")
 
 
-def pack(status: int, verdict: Verdict, body: bytes = b"", *, borrowed: bool = False) -> bytes:
+def pack(status: int, verdict: Verdict, body: bytes = b"") -> bytes:
     """The outcome of a fetch in a few bytes; a body is kept where there are rules, up to the
     limit."""
     kept = _first(body) if verdict is Verdict.RULES else b""
     known = status if 0 <= status <= 0xFFFF else 0
-    mark = _BORROWED if borrowed else 0
-    return _HEADER.pack(_FORMAT, verdict.value | mark, known) + zlib.compress(kept)
+    return _HEADER.pack(_FORMAT, verdict.value, known) + zlib.compress(kept)
+
+
+def lend(packed: bytes, *, copied: bool = False) -> bytes:
+    """What `pack` made of one host's file, for another whose robots.txt leads there."""
+    version, marked, status = _HEADER.unpack_from(packed)
+    marked |= _BORROWED | (_COPIED if copied else 0)
+    return bytes(_HEADER.pack(version, marked, status) + packed[_HEADER.size :])
+
+
+def provenance(packed: bytes) -> tuple[bool, bool]:
+    """Whether a record is borrowed, and whether it is a copy: see `Stored`."""
+    _, marked, _ = _HEADER.unpack_from(packed)
+    return bool(marked & _BORROWED), bool(marked & _COPIED)
+
+
+def is_longer(packed: bytes, size_bytes: int) -> bool:
+    """Whether there is more of a file in a record than this, found without unpacking it all."""
+    try:
+        begun = zlib.decompressobj().decompress(packed[_HEADER.size :], size_bytes + 1)
+    except zlib.error:
+        return False
+    return len(begun) > size_bytes
 
 
 def unpack(packed: bytes) -> Stored | None:
     """What `pack` made; None for anything else, so that the file is fetched again."""
     try:
         version, marked, status = _HEADER.unpack_from(packed)
-        verdict, borrowed = Verdict(marked & ~_BORROWED), bool(marked & _BORROWED)
+        verdict = Verdict(marked & ~(_BORROWED | _COPIED))
         inflate = zlib.decompressobj()
         body = inflate.decompress(packed[_HEADER.size :], MOST_BYTES + 1)
         whole = inflate.eof and not inflate.unused_data and len(body) <= MOST_BYTES
         is_ours = whole and version == _FORMAT
-        return Stored(status, verdict, body, borrowed) if is_ours else None
+        return Stored(status, verdict, body, *provenance(packed)) if is_ours else None
     except (struct.error, zlib.error, ValueError):
         return None
 

@@ -15,7 +15,8 @@ from crawlproj.frontier.messages import Lease
 from crawlproj.frontier.proxies import Proxies
 from crawlproj.frontier.records import RecordError, decode
 from crawlproj.politeness.holds import Holds
-from crawlproj.politeness.permission import ROBOTS_TXT, Permission
+from crawlproj.politeness.permission import Permission
+from crawlproj.politeness.wanted import ROBOTS_TXT
 from crawlproj.urls import Url
 from crawlproj.worker.outcome import Held
 
@@ -46,8 +47,7 @@ class Admission:
             held.bad_record = True
             return None
         if self.permission is not None and ROBOTS_TXT in request.meta:
-            self.permission.prepare(request, held)
-            return request
+            return request if self.permission.admit(request, held) else None
         if request.meta["depth"] and (found := self._pattern_of(lease, request)):
             held.aside = found
             return None
@@ -65,8 +65,9 @@ class Admission:
         if self.permission is None:
             return None
         refusal = self.permission.refusal(host, request.url)
-        rest_ms = self.permission.rest_ms(host)
-        if rest_ms and refusal is None:
+        if refusal == "":
+            held.hold_ms = self.permission.next_look_ms(host)
+        elif refusal is None and (rest_ms := self.permission.rest_ms(host)):
             held.hold_ms = rest_ms
             return ""
         return refusal

@@ -295,6 +295,7 @@ def test_robots_rules_that_are_not_ours_are_fetched_again(
             asked.append,
             user_agent="me",
             max_attempts=3,
+            retry_delay_s=1,
             longest_pause_s=60,
         )
         key = keys.robots(CRAWL, 0, A)

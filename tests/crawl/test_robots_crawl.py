@@ -240,6 +240,75 @@ def test_every_url_of_them_is_accounted_for(hosts: Hosts) -> None:
     assert now["filtered"]["robots_unreachable"] == len(UNREACHABLE)
 
 
+# Hosts whose robots.txt is that of another
+
+
+class Borrowers:
+    """Many hosts that lead to one; one that leads to a host whose pages are spent, and one that
+    leads to a host that is given up, both only after they are."""
+
+    LATE = "<a href={0}/a>x</a><a href={0}/b>x</a>"
+
+    def __init__(self, stack: ExitStack) -> None:
+        def origin(routes: Mapping[str, Route], number: int) -> Origin:
+            return stack.enter_context(Origin(site(routes), address=f"127.0.9.{number}"))
+
+        def leading(to: str) -> dict[str, Route]:
+            return {"/robots.txt": moved(to)}
+
+        self.lender = origin({"/robots.txt": rules(NO_A)}, 1)
+        to_lender = leading(self.lender.url("/robots.txt"))
+        self.many = [origin(to_lender, number) for number in range(100, 112)]
+        self.down = origin({"/": Reply(500)}, 2)
+        self.behind_down = origin(leading(self.down.url("/rules")), 3)
+        self.spent = origin({"/": self._late, "/rules": rules(NO_A)}, 4)
+        self.behind_spent = origin(leading(self.spent.url("/rules")), 5)
+
+    def _late(self, _: Request) -> Reply:
+        wait_for(lambda: len(self.down.requests()) > 2, "a host to fail", 30)
+        hosts = (self.behind_down.url(""), self.behind_spent.url(""))
+        return Reply(body="".join(map(self.LATE.format, hosts)).encode())
+
+    @property
+    def seeds(self) -> str:
+        pages = [one.url("/b") for one in self.many]
+        return ",".join([*pages, self.down.url("/"), self.spent.url("/")])
+
+
+@pytest.fixture(scope="module")
+def borrowers(
+    tmp_path_factory: pytest.TempPathFactory, redis_process: RedisServer
+) -> Iterator[Borrowers]:
+    with redis_process.client() as client:
+        client.flushall()
+    with ExitStack() as stack:
+        ships = stack.enter_context(fleet(tmp_path_factory.mktemp("lent"), redis_process.url))
+        found = Borrowers(stack)
+        settings = {**SETTINGS, "POLITENESS_GIVE_UP": "2", "DOWNLOAD_TIMEOUT": "60"}
+        for _ in range(2):
+            ships.start(settings, seeds=found.seeds, delay=0.1, pages_per_host=1, scope="any")
+        assert ships.wait() == ["finished"] * 2
+        assert_settled(ships)
+        yield found
+
+
+def test_a_file_that_many_hosts_lead_to_is_fetched_once(borrowers: Borrowers) -> None:
+    assert [one.path for one in borrowers.lender.requests()] == ["/robots.txt"]
+    for origin in borrowers.many:
+        assert [one.path for one in sorted(origin.requests())] == ["/robots.txt", "/b"]
+
+
+def test_a_host_whose_pages_are_spent_lends_its_rules_all_the_same(borrowers: Borrowers) -> None:
+    asked = [one.path for one in sorted(borrowers.spent.requests())]
+    assert asked == ["/robots.txt", "/", "/rules"]
+    asked = [one.path for one in sorted(borrowers.behind_spent.requests())]
+    assert asked == ["/robots.txt", "/b"]
+
+
+def test_a_host_whose_rules_are_at_one_that_is_given_up_gets_no_page(borrowers: Borrowers) -> None:
+    assert [one.path for one in borrowers.behind_down.requests()] == ["/robots.txt"]
+
+
 # Crawls of their own
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import tracemalloc
 from typing import Any
 
@@ -12,8 +13,9 @@ from crawlproj.discover import known_links
 from crawlproj.discover.known_links import Memo
 from crawlproj.frontier.frontier import Frontier, Limits
 from crawlproj.frontier.messages import Kind, Lease, Push, Settlement
-from crawlproj.politeness import permission, robots
-from crawlproj.politeness.permission import Permission
+from crawlproj.politeness import robots, robots_memory
+from crawlproj.politeness.robots_memory import Known, Memory
+from crawlproj.politeness.robots_store import Kept, RobotsStore
 from crawlproj.server.connection import connect
 from crawlproj.worker.exchange import Worker
 from tests.contract.mortal import hooks
@@ -42,40 +44,50 @@ def test_the_memo_does_not_keep_very_long_links() -> None:
     assert len(known) == 0
 
 
-def _permission() -> Permission:
-    frontier = Frontier(None, "c", "w")
-    return Permission(
-        frontier, lambda _: None, user_agent="test", max_attempts=1, longest_pause_s=60
-    )
-
-
 def test_rules_of_robots_files_are_remembered_up_to_so_many_bytes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Short rules take many times their file."""
-    monkeypatch.setattr(permission, "REMEMBERED_BYTES", 300_000)
+    monkeypatch.setattr(robots_memory, "MOST_LONG_BYTES", 300_000)
     lines = b"".join(b"Disallow: /%x\n" % number for number in range(1000))
-    rules = robots.pack(200, robots.Verdict.RULES, b"User-agent: *\n" + lines)
-    known = _permission()
+    memory = Memory()
     tracemalloc.start()
     for number in range(20):
-        asyncio.run(known._remember(f"http://h{number}", rules, 1000))
+        rules = robots.parse(b"User-agent: *\n" + lines, "me")
+        memory.put(f"http://h{number}", Known(rules, until=math.inf))
     kept_bytes, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
+    assert rules.size_bytes > robots_memory.SHORT_BYTES
     assert kept_bytes < 600_000
-    assert sum(one.size for one in known._known.values()) == known._known_bytes <= 300_000
-    assert known.refusal("http://h19", "http://h19/y") is None
-    assert known.refusal("http://h0", "http://h0/y") == ""
+    assert memory.valid("http://h19") is not None
+    assert memory.valid("http://h0") is None
+
+
+def test_rules_that_take_much_push_out_none_that_take_little(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    small = robots.parse(b"User-agent: *\nDisallow: /x", "me")
+    lines = b"".join(b"Disallow: /%x\n" % number for number in range(5000))
+    large = robots.parse(b"User-agent: *\n" + lines, "me")
+    monkeypatch.setattr(robots_memory, "MOST_LONG_BYTES", 2 * large.size_bytes)
+    memory = Memory()
+    short, long = ([f"http://{kind}{number}" for number in range(100)] for kind in "sl")
+    for host in short:
+        memory.put(host, Known(small, until=math.inf))
+    for host in long:
+        memory.put(host, Known(large, until=math.inf))
+    assert [host for host in short if memory.valid(host) is None] == []
+    assert [host for host in long if memory.valid(host)] == long[-2:]
 
 
 def test_hosts_that_never_answer_are_remembered_up_to_so_many(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(permission, "REMEMBERED", 100)
-    known = _permission()
+    monkeypatch.setattr(robots_memory, "MOST_HOSTS", 100)
+    store = RobotsStore(Frontier(None, "c", "w"))
     for number in range(500):
-        assert not known._is_to_ask(f"http://h{number}", None, 0)
-    assert len(known._claimed) == 100
+        assert not asyncio.run(store.is_ours_to_ask(f"http://h{number}", Kept()))
+    assert len(store._claimed) == 100
 
 
 def _worker(frontier: Frontier, **limits: Any) -> Worker:

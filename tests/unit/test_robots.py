@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import tracemalloc
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -15,14 +17,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from protego import Protego
 
+from crawlproj.politeness.robot_rules import MOST_STARRED_OCTETS, AllAtOnce, OneByOne, RobotsRules
 from crawlproj.politeness.robots import (
     MOST_BYTES,
+    MOST_PACKED_BYTES,
     MOST_REDIRECTS,
-    RobotsRules,
+    MOST_SITEMAPS,
     Stored,
     Verdict,
+    digest,
     directives,
+    is_longer,
     judge,
+    lend,
     pack,
     parse,
     product_token,
@@ -436,6 +443,10 @@ def test_a_long_file_ends_with_its_last_whole_line(line_end: bytes) -> None:
 def calls(path: str, pattern: str) -> int:
     """Calls of functions, those written in C included, that one question takes."""
     rules = parse(for_all(f"Disallow: {pattern}").encode(), AGENT)
+    return calls_of(lambda: rules.allows(path))
+
+
+def calls_of(question: Callable[[], object]) -> int:
     count = 0
 
     def note(_frame: FrameType, event: str, _arg: Any) -> None:
@@ -444,7 +455,7 @@ def calls(path: str, pattern: str) -> int:
 
     sys.setprofile(note)
     try:
-        rules.allows(path)
+        question()
     finally:
         sys.setprofile(None)
     return count
@@ -461,6 +472,89 @@ def test_a_file_of_nothing_but_rules_is_answered_without_trying_each_prefix() ->
     lines = [f"Disallow: /{number}" for number in range(20_000)]
     assert not parse(for_all(*lines).encode(), AGENT).allows("/19999/x")
     assert parse(for_all(*lines).encode(), AGENT).allows("/x")
+
+
+starred = st.lists(
+    st.tuples(st.text("ab/*$", min_size=1, max_size=12), st.booleans()), min_size=1, max_size=30
+)
+
+
+@given(starred, st.lists(st.text("ab/$", max_size=12), min_size=1, max_size=5))
+def test_rules_mean_the_same_whether_they_are_tried_one_by_one_or_all_at_once(
+    patterns: list[tuple[str, bool]], paths: list[str]
+) -> None:
+    rules = RobotsRules()._compile({("/" + pattern, allow) for pattern, allow in patterns})
+    assert rules is not None
+    one_by_one, all_at_once = OneByOne(rules), AllAtOnce(rules)
+    for path in paths:
+        assert all_at_once.most_specific("/" + path) == one_by_one.most_specific("/" + path)
+
+
+def many_stars(octets: int) -> bytes:
+    """Rules with stars of so many octets, no two alike, all of which a path of letters begins."""
+    lines = (f"Disallow: /*a*{number:05}*b" for number in range(octets // 11))
+    return for_all(*lines).encode()
+
+
+def test_what_a_url_costs_does_not_grow_with_the_number_of_stars() -> None:
+    path = "/" + "ab" * 500
+    few, many = (parse(many_stars(size), AGENT) for size in (2000, MOST_STARRED_OCTETS - 100))
+    assert calls_of(lambda: few.allows(path)) == calls_of(lambda: many.allows(path))
+    assert many.allows(path)
+    assert not many.allows("/a00017b")
+    assert many.size_bytes < 1_000_000
+
+
+def test_a_file_of_more_stars_than_that_allows_nothing_and_says_so() -> None:
+    body = many_stars(MOST_STARRED_OCTETS + 1000) + b"\nCrawl-delay: 3\nSitemap: /map"
+    rules = parse(body, AGENT)
+    assert (rules.is_too_much, rules.delay_s, rules.sitemaps) == (True, 3, ["/map"])
+    assert not rules.allows("/")
+    assert rules.allows("/robots.txt")
+    assert parse(b"User-agent: other\n" + body[13:], AGENT).allows("/a00017b")
+    told, packed = digest(200, body, AGENT)
+    stored = unpack(packed)
+    assert stored is not None
+    assert stored.body == b"User-agent: *\nCrawl-delay: 3.0\nDisallow: /"
+    assert (told.is_too_much, told.allows("/"), told.delay_s) == (True, False, 3)
+
+
+def test_rules_that_cannot_be_kept_for_others_allow_nothing_either() -> None:
+    noise = b"\n".join(b"Disallow: /" + os.urandom(100).hex().encode() for _ in range(2000))
+    rules, packed = digest(200, b"User-agent: *\n" + noise, AGENT)
+    assert rules.is_too_much
+    assert len(packed) < 100
+    assert not rules.allows("/")
+
+
+def test_a_long_file_of_human_making_is_kept() -> None:
+    lines = (f"Disallow: /catalogue/shoes/{n}/reviews" for n in range(MOST_BYTES // 40))
+    rules, packed = digest(200, for_all(*lines).encode(), AGENT)
+    assert not rules.is_too_much
+    assert len(packed) < MOST_PACKED_BYTES
+    assert not rules.allows("/catalogue/shoes/9999/reviews/1")
+    assert rules.allows("/catalogue/shoes/9999")
+
+
+@given(st.integers(0, 5), st.binary(max_size=200), st.text("ab/*$é:# ", max_size=12))
+def test_what_is_kept_of_a_long_file_says_the_same_to_us(
+    others: int, noise: bytes, pattern: str
+) -> None:
+    text = for_all(f"Disallow: /{pattern}", "Crawl-delay: 2", "Sitemap: http://é/", "Allow: /b/")
+    body = b"\n".join([b"User-agent: x\nDisallow: /" * others, text.encode(), noise, b"# " * 9999])
+    rules, packed = digest(200, body, AGENT)
+    stored = unpack(packed)
+    assert stored is not None
+    assert len(stored.body) < 1000
+    kept = stored.rules(AGENT)
+    assert (kept.delay_s, kept.sitemaps) == (rules.delay_s, rules.sitemaps)
+    for path in ("/", "/a", "/b/", "/ab", "/b/a", "/é", "/b"):
+        assert kept.allows(path) is rules.allows(path) is parse(body, AGENT).allows(path)
+
+
+def test_no_more_sitemaps_are_read_than_anybody_has() -> None:
+    lines = "\n".join(f"Sitemap: /{number}" for number in range(2 * MOST_SITEMAPS))
+    assert len(parse(lines.encode(), AGENT).sitemaps) == MOST_SITEMAPS
 
 
 @given(st.binary(max_size=300), st.text(max_size=30), st.text(max_size=30))
@@ -525,7 +619,11 @@ def test_a_file_behind_too_many_redirects_is_unavailable() -> None:
 @given(st.integers(0, 999), st.sampled_from(Verdict), st.binary(max_size=200))
 def test_what_is_stored_comes_back(status: int, verdict: Verdict, body: bytes) -> None:
     kept = body if verdict is Verdict.RULES else b""
-    assert unpack(pack(status, verdict, body)) == Stored(status, verdict, kept)
+    packed = pack(status, verdict, body)
+    assert unpack(packed) == Stored(status, verdict, kept)
+    assert unpack(lend(packed)) == Stored(status, verdict, kept, True)
+    assert unpack(lend(packed, copied=True)) == Stored(status, verdict, kept, True, True)
+    assert is_longer(packed, 100) is (len(kept) > 100)
 
 
 @pytest.mark.parametrize(
@@ -617,10 +715,13 @@ def test_a_header_speaks_to_all_or_to_the_crawler_it_names(
     ],
 )
 def test_rules_know_about_how_much_memory_they_take(line: bytes) -> None:
-    body = b"User-agent: *\n" + b"\n".join(line % number for number in range(2000))
+    numbers = range(MOST_STARRED_OCTETS // 205 if b"*" in line else 2000)
+    body = b"User-agent: *\n" + b"\n".join(line % number for number in numbers)
     parse(body, AGENT)  # what the first time takes for good is not the rules'
     tracemalloc.start()
     rules = parse(body, AGENT)
+    gc.collect()  # what Python keeps for further tuples is not, either
+    assert not rules.is_too_much
     kept_bytes, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert 0.7 * kept_bytes < rules.size_bytes < 1.4 * kept_bytes

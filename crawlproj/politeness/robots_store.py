@@ -1,0 +1,151 @@
+"""What Redis keeps of each host's robots.txt for all workers: a record of the file (robots.py) or,
+as long as there is none, a claim of whoever is on the way to get it. Both expire.
+
+A claim can name the host in whose queue the file stands, after a redirect: it is renewed while
+something stands there, however long that takes. Knows nothing of rules.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from redis.exceptions import OutOfMemoryError
+
+from crawlproj.frontier import keys
+from crawlproj.frontier.levels import MOVED
+from crawlproj.politeness.robots_memory import bound
+
+if TYPE_CHECKING:
+    from crawlproj.frontier.frontier import Frontier
+
+logger = logging.getLogger(__name__)
+
+ASKED_S = 60
+"""How long others trust in a claim, before one of them asks again."""
+
+CLAIM_S = 10
+"""How long they leave it to a worker that has found nothing, and does not know whether the host's
+robots.txt is in the hands of another, which would say so any moment."""
+
+GRACE_S = 2.0
+"""How long that worker waits for it before it asks."""
+
+_CLAIM, _ELSEWHERE = b"", b"\0"
+
+
+class Kept(NamedTuple):
+    """What was found of one host."""
+
+    record: bytes | None = None
+    """What the file says, as robots.py packs it."""
+    left_s: int = 0
+    """For how long it, or the claim in its place, is kept."""
+    is_claimed: bool = False
+    """Somebody had claimed it before."""
+    stands_at: str = ""
+    """The host whose queue it is in, if its own has sent us there."""
+
+
+class RobotsStore:
+    """One worker's view of them."""
+
+    def __init__(self, frontier: Frontier) -> None:
+        self._frontier = frontier
+        # Hosts whose robots.txt is this worker's to ask for, and from when on.
+        self._claimed: OrderedDict[str, float] = OrderedDict()
+
+    async def look_up(self, claims_s: dict[str, int]) -> dict[str, Kept]:
+        """What is kept of each host; where there is nothing, a claim for so many seconds is, unless
+        they are 0 or there is no room for it: then everyone who needs it asks."""
+        if not claims_s:
+            return {}
+        replies = await self._ask(claims_s)
+        if any(isinstance(reply, OutOfMemoryError) for reply in replies):
+            replies = await self._ask(dict.fromkeys(claims_s, 0))
+        found = zip(claims_s, replies[::2], replies[1::2], strict=True)
+        return {host: await self._read(host, value, ttl_s) for host, value, ttl_s in found}
+
+    async def _ask(self, claims_s: dict[str, int]) -> list[Any]:
+        pipeline = self._frontier.client.pipeline(transaction=False)
+        for host, claim_s in claims_s.items():
+            if claim_s:
+                pipeline.set(self._key(host), _CLAIM, nx=True, get=True, ex=claim_s)
+            else:
+                pipeline.get(self._key(host))
+            pipeline.ttl(self._key(host))
+        for host, claim_s in claims_s.items():
+            if claim_s == ASKED_S:
+                pipeline.expire(self._key(host), ASKED_S, gt=True)
+        replies: list[Any] = await pipeline.execute(raise_on_error=False)
+        return replies[: 2 * len(claims_s)]
+
+    async def _read(self, host: str, value: Any, ttl_s: Any) -> Kept:
+        if isinstance(value, Exception):
+            if not str(value).startswith("WRONGTYPE"):
+                raise value
+            await self.clear(host)
+            return Kept()
+        if value is None:
+            return Kept(left_s=ttl_s)
+        if value[:1] in (_CLAIM, _ELSEWHERE):
+            return Kept(
+                None, ttl_s, is_claimed=True, stands_at=value[1:].decode("utf-8", "replace")
+            )
+        return Kept(value, max(1, ttl_s))
+
+    async def keep(self, host: str, record: bytes, seconds: int) -> None:
+        """Tell all workers what a host's robots.txt says."""
+        try:
+            await self._frontier.client.set(self._key(host), record, ex=seconds)
+        except OutOfMemoryError:
+            logger.info("Redis has no room for %s/robots.txt: other workers ask for it too", host)
+
+    async def claim(self, host: str, seconds: int, stands_at: str = "") -> None:
+        """Say that it is on the way, and in which other host's queue."""
+        value = _ELSEWHERE + stands_at.encode() if stands_at else _CLAIM
+        await self.keep(host, value, seconds)
+
+    async def is_ours_to_ask(self, host: str, kept: Kept) -> bool:
+        """Whether a robots.txt that pages wait for is this worker's to ask for, now: true once.
+        Nobody's, while it stands in a queue, which keeps the claim to it alive."""
+        if await self._is_queued(kept):
+            await self._renew(host)
+            return False
+        now = time.monotonic()
+        if not kept.is_claimed:
+            self._claimed.setdefault(host, now + GRACE_S)
+            bound(self._claimed)
+        elif kept.left_s > CLAIM_S:
+            self._claimed.pop(host, None)
+        if self._claimed.get(host, math.inf) > now:
+            return False
+        self._claimed[host] = now + ASKED_S
+        await self._renew(host)
+        return True
+
+    def let_go(self, host: str) -> None:
+        """It is known by now."""
+        self._claimed.pop(host, None)
+
+    async def _renew(self, host: str) -> None:
+        await self._frontier.client.expire(self._key(host), ASKED_S, gt=True)
+
+    async def _is_queued(self, kept: Kept) -> bool:
+        if not kept.stands_at or not 0 <= kept.left_s < ASKED_S / 2:
+            return False
+        shard = self._frontier.shard_of(kept.stands_at).number
+        queue = f"{keys.queue_prefix(self._frontier.crawl, shard)}{MOVED}:{kept.stands_at}"
+        return bool(await self._frontier.client.exists(queue))
+
+    async def clear(self, host: str) -> None:
+        """Somebody else's bytes, or even another type, stand where the host's rules should."""
+        logger.warning("What is kept of %s/robots.txt cannot be read; it is fetched again", host)
+        await self._frontier.client.delete(self._key(host))
+        self._claimed[host] = 0.0
+
+    def _key(self, host: str) -> str:
+        return keys.robots(self._frontier.crawl, self._frontier.shard_of(host).number, host)

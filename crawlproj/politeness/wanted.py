@@ -1,0 +1,95 @@
+"""What a request for a robots.txt is after: whose file, where, and for whom the answer holds.
+
+A redirect leads on to another URL and often to another host, in whose queue the request then
+stands; its meta carries on whom it is for. What is in Redis is hostile input.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from crawlproj.frontier.levels import FIRST, MOVED
+from crawlproj.frontier.messages import Kind, Lease, Push
+from crawlproj.frontier.records import encode_rest, glance, meta_of
+from crawlproj.politeness.robot_rules import PATH
+from crawlproj.urls import Url, UrlError, location, normalise
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.http import Response
+
+ROBOTS_TXT = "robots_txt"
+"""Key of `request.meta` that names the host whose robots.txt a request is after."""
+
+_VIA, _HOPS = "robots_via", "hops"
+
+
+class Wanted(NamedTuple):
+    """A robots.txt on its way."""
+
+    host: str
+    """Whose it is."""
+    url: str
+    """Where it is looked for."""
+    via: tuple[str, ...] = ()
+    """Other hosts whose robots.txt has led there as well."""
+    hops: int = 0
+    """Redirects that were followed."""
+
+    @classmethod
+    def of(cls, host: str) -> Wanted:
+        """A host's own, where every search for it begins."""
+        return cls(host, host + PATH)
+
+    @classmethod
+    def by(cls, request: Request) -> Wanted | None:
+        """What a request is after; None if that is no robots.txt."""
+        return cls._read(request.meta, request.url)
+
+    @classmethod
+    def leased(cls, lease: Lease) -> Wanted | None:
+        """What a lease is after; None if that is no robots.txt, or cannot be read."""
+        if lease.level < MOVED:
+            return None
+        return cls._read(meta_of(lease.host, lease.entry), glance(lease.host, lease.entry).url)
+
+    @classmethod
+    def _read(cls, meta: dict[str, Any], url: str) -> Wanted | None:
+        host, via, hops = meta.get(ROBOTS_TXT), meta.get(_VIA, []), meta.get(_HOPS, 0)
+        if isinstance(host, str) and isinstance(via, list) and type(hops) is int:
+            return cls(host, url, tuple(one for one in via if isinstance(one, str)), hops)
+        return None
+
+    def is_own_of(self, host: str) -> bool:
+        """Whether this host's own file is looked for, for whomever."""
+        return self.url == host + PATH
+
+    def concerned(self, at_host: str) -> list[str]:
+        """The hosts for which an answer of this one holds."""
+        own = [at_host] if self.is_own_of(at_host) else []
+        return list(dict.fromkeys([self.host, *self.via, *own]))
+
+    def led_to(self, target: Url, at_host: str) -> Wanted:
+        """The same, after a redirect of this host."""
+        via = [one for one in self.concerned(at_host) if one != self.host]
+        return Wanted(self.host, str(target), tuple(via), self.hops + 1)
+
+    def push(self, kind: Kind, at: Url) -> Push:
+        """It, for the queue of the host where it is looked for."""
+        meta: dict[str, Any] = {ROBOTS_TXT: self.host}
+        if self.hops:
+            meta |= {_HOPS: self.hops, _VIA: list(self.via)}
+        entry = encode_rest(at.path, {"meta": meta})
+        level = FIRST if at.host == self.host else MOVED
+        return Push(kind, at.host, level, entry, f"robots {self.host}")
+
+
+def target_of(response: Response) -> Url | None:
+    """Where a redirect leads; None if that is nowhere."""
+    to = location(response.headers.get("Location"))
+    if not to:
+        return None
+    try:
+        return normalise(to, normalise(response.url))
+    except UrlError:
+        return None
