@@ -46,8 +46,9 @@ The life of a URL, and who moves it
 Every script counts what it moves, so at any moment
 discovered = queued + delayed + leased + done + dead + filtered.
 
-What a restart loses: nothing that Redis has kept. A worker's buffers are repeated by others; what
-a Redis loses with its last unsaved second is found again, because a page is settled only after its
-links were pushed. Out of scope: rendering JavaScript, and exactly-once fetching (a page whose
-worker died while fetching it is fetched again).
+What a restart loses: nothing that Redis has kept. A worker's buffers are repeated by others; what a
+Redis loses with its last unsaved second is found again, because a page is settled only after its
+links were pushed, and who brought a seed pushes it again (`worker/fresh_seeds.py`). Out of scope:
+rendering JavaScript, and exactly-once fetching (a page whose worker died while fetching it is
+fetched again).
 """

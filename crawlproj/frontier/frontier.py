@@ -213,6 +213,11 @@ class Frontier:
         """True if another server answers than the one that what has been seen was learnt from."""
         return any(shard.is_stale for shard in self.shards)
 
+    @property
+    def servers(self) -> list[bytes | None]:
+        """Which servers keep the shards, as far as it is known."""
+        return [shard.server for shard in self.shards]
+
     async def keeps(self, shard: Shard) -> bool:
         """Return when replicas have what was pushed there; False if it has been lost."""
         return self.replication is None or await self.replication.keeps(shard, self.worker)

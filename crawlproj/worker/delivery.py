@@ -27,6 +27,7 @@ from crawlproj.frontier.refusals import CrawlFinished
 from crawlproj.frontier.shard import Shard
 from crawlproj.plural import counted
 from crawlproj.server.memory import Pressure
+from crawlproj.worker.fresh_seeds import FreshSeeds
 from crawlproj.worker.outbox import Ended, Outbox
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ class Delivery:
         self.outbox = Outbox()
         self.pressure = Pressure(frontier.client, watermark)
         self.scope: set[str] = set()
+        self.seeds = FreshSeeds()
         self.seen_locally = 0
         self.goes_on = False
         """True if what waits opens a crawl again that others have ended."""
@@ -224,6 +226,7 @@ class Delivery:
             lost = counted(len(items), "URL")
             logger.warning("A failover has lost %s: pushing again", lost)
             await self._insist(push)
+        self.seeds.note([item for item in items if item.kind == Kind.SEED])
 
     def _cut(self, pushes: list[Push], seen_locally: int) -> list[deque[Part]]:
         """Script calls, by shard; the first of them counts the known links."""

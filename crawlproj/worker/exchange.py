@@ -106,7 +106,7 @@ class Worker:
         self._scope_read = 0
         self._renewed_at = clock_s()
         self._told_at = time.monotonic()
-        self._has_surplus = False
+        self._has_surplus = self._was_refused = False
         # A host then rests about 3 % longer than it must, and Redis is asked far less often.
         self._coalesce_s = min(COALESCE_S, frontier.limits.delay_ms / 16_000)
         self._lease_wake = asyncio.Event()
@@ -131,12 +131,24 @@ class Worker:
         if not self._buffer:
             self.supply.missed(time.monotonic(), time.process_time())
             return None
-        if not self.is_sure or self._delivery.is_full or self.state not in BEGINS:
+        if not self._may_begin:
+            self._was_refused = True
             return None
         if len(self._buffer) <= self.supply.depth // 2:
             self._lease_wake.set()
         self.held += 1
         return self._buffer.popleft()
+
+    @property
+    def _may_begin(self) -> bool:
+        return self.is_sure and not self._delivery.is_full and self.state in BEGINS
+
+    def _ask_again(self) -> None:
+        """Wake an engine that got nothing of what is in hand, once it may have it: it would look
+        again seconds later."""
+        if self._was_refused and self._may_begin:
+            self._was_refused = False
+            self.hooks.wake()
 
     @property
     def is_sure(self) -> bool:
@@ -214,6 +226,7 @@ class Worker:
                 self._let_go(settled)
                 await self._heed_holds()
                 self.supply.released(time.monotonic() + self.frontier.limits.delay_ms / 1000)
+        self._ask_again()
 
     async def give_back(self) -> None:
         """Return what was leased and not begun."""
@@ -351,6 +364,7 @@ class Worker:
         if self.frontier.is_stale:
             logger.warning("Another server keeps the frontier now: learning anew what it has")
             await self._learn_anew()
+        self._delivery.seeds.confirm()
         if batch.scope_size > self._scope_read:
             await self._learn_new_scope()
         await self._adopt(batch.leases)
@@ -374,9 +388,8 @@ class Worker:
 
     def _hear(self, state: State) -> None:
         self._told_at = time.monotonic()
-        if state in BEGINS and self.state not in BEGINS:
-            self.hooks.wake()
         self.state = state
+        self._ask_again()
 
     def _let_go(self, verdicts: list[tuple[int, Settlement]]) -> None:
         self._known.difference_update((shard, one.token) for shard, one in verdicts)
@@ -397,6 +410,7 @@ class Worker:
             if not renewed.known or (has_surplus and had_surplus):
                 await self._recollect()
             self._renewed_at = asked_at
+        self._ask_again()
 
     async def _come_back(self) -> None:
         """After an outage: the heartbeat shows that Redis can be written to, which a master that
@@ -407,9 +421,13 @@ class Worker:
     async def _learn_anew(self) -> None:
         """Begin again from what Redis says: what has been seen, and what this worker holds."""
         self.memo.clear()
+        servers = self.frontier.servers
         await self.frontier.warm()
         await self._learn_scope_anew()
         await self._recollect()
+        if self.frontier.servers != servers:
+            for seed in self._delivery.seeds.take_back():
+                self.push(seed)
 
     async def _learn_new_scope(self) -> None:
         position = self._scope_read

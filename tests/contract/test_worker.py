@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,60 @@ def test_a_paused_worker_begins_nothing_of_what_it_has_in_hand(fleet: Fleet) -> 
             worker.held = 0
 
     fleet.run(test())
+
+
+def test_the_engine_is_woken_as_soon_as_it_may_have_what_it_was_refused(fleet: Fleet) -> None:
+    """A backlog that was full is handed in; a heartbeat that was late has got through."""
+
+    async def test() -> None:
+        woken: list[None] = []
+        frontier = await fleet.join("w")
+        await frontier.push(web(1))
+        surroundings = replace(hooks(), wake=lambda: woken.append(None))
+        worker = Worker(frontier, surroundings, prefetch=8, lease_timeout_s=TIMEOUT_S, backlog=2)
+        await worker._adopt((await frontier.lease(8)).leases)
+
+        async def is_woken_by(operation: Callable[[], Awaitable[None]]) -> bool:
+            assert worker.take() is None
+            woken.clear()
+            await operation()
+            return len(woken) == 1 and worker.take() is not None
+
+        worker.push(link(HOSTS[0], "/new"))
+        worker.push(link(HOSTS[1], "/new"))
+        assert await is_woken_by(worker.flush)
+        worker._renewed_at -= 2 * TIMEOUT_S
+        assert await is_woken_by(worker._beat)
+        woken.clear()
+        await worker.flush()
+        await worker._beat()
+        assert woken == [], "it has what it asked for"
+
+    fleet.run(test())
+
+
+def test_a_seed_that_a_server_has_lost_with_its_last_writes_is_pushed_again(tmp_path: Path) -> None:
+    """As after a power cut with `appendfsync everysec`: nothing else would find it again."""
+
+    async def test(server: RedisServer) -> None:
+        frontier = Frontier(await connect(server.url), CRAWL, "w")
+        await frontier.open(frontier.limits, {}, "run")
+        surroundings = replace(hooks(), scope_names=lambda _: {"h0"})
+        worker = Worker(frontier, surroundings, prefetch=8, lease_timeout_s=TIMEOUT_S)
+        await worker.start()
+        await frontier.client.save()
+        worker.push(seed(HOSTS[0], "/"))
+        await until(lambda: in_hand(worker) == 1, "leased")
+        await asyncio.to_thread(lambda: (server.kill(), server.start()))
+        while not (await worker._insist(frontier.counts)).get("discovered"):
+            await asyncio.sleep(0.01)
+        assert await frontier.in_scope(["h0"]) == {"h0"}
+        await until(lambda: in_hand(worker) == 1, "leased again")
+        await worker.close()
+        await frontier.close()
+
+    with RedisServer(tmp_path) as server:
+        asyncio.run(asyncio.wait_for(test(server), 60 * PATIENCE))
 
 
 def test_a_worker_that_has_closed_leaves_no_thread(fleet: Fleet) -> None:
