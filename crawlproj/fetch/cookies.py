@@ -182,13 +182,24 @@ class SharedCookies:
         return domain
 
 
-class CookiesMiddleware(ScrapyCookies):
-    """`DOWNLOADER_MIDDLEWARES`, in place of Scrapy's, which it is where cookies are not shared."""
+class OfflineCookies(ScrapyCookies):
+    """Scrapy's, with our list of public suffixes: its own is asked for on the network when the
+    first cookie comes, and where there is none, a hundred lines of traceback say so."""
+
+    def _process_cookies(
+        self, cookies: Iterable[Cookie], *, jar: CookieJar, request: Request
+    ) -> None:
+        for cookie in _acceptable(cookies, request):
+            jar.set_cookie_if_ok(cookie, request)
+
+
+class CookiesMiddleware(OfflineCookies):
+    """`DOWNLOADER_MIDDLEWARES`, in place of Scrapy's; where cookies are not shared, like it."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Any:
         if not Config.from_settings(crawler.settings).cookies:
-            return ScrapyCookies.from_crawler(crawler)
+            return OfflineCookies.from_crawler(crawler)
         self = cls(crawler.settings.getbool("COOKIES_DEBUG"))
         self.crawler = crawler
         return self
@@ -224,12 +235,6 @@ class CookiesMiddleware(ScrapyCookies):
             return None
         found: SharedCookies | None = getattr(self.crawler.engine.scheduler, "cookies", None)
         return found
-
-    def _process_cookies(
-        self, cookies: Iterable[Cookie], *, jar: CookieJar, request: Request
-    ) -> None:
-        for cookie in _acceptable(cookies, request):
-            jar.set_cookie_if_ok(cookie, request)
 
 
 def _acceptable(cookies: Iterable[Cookie], request: Request) -> Iterator[Cookie]:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import msgpack
+import pytest
 from scrapy import Request
+from scrapy.downloadermiddlewares import cookies
 from scrapy.http import Response
+from scrapy.utils.test import get_crawler
 
 from crawlproj.fetch.cookies import LARGEST_COOKIE_BYTES, CookiesMiddleware, SharedCookies
 from crawlproj.frontier import keys
@@ -171,3 +174,24 @@ def test_what_others_have_put_there_harms_nobody(fleet: Fleet) -> None:
         assert other.visit(PAGE) == "sid=2"
 
     fleet.run(test())
+
+
+@pytest.mark.parametrize(
+    ("host", "given", "sent"),
+    [
+        ("www.shop.co.uk", "a=1; Domain=shop.co.uk", "a=1"),
+        ("www.shop.co.uk", "a=1; Domain=co.uk", ""),
+        ("me.github.io", "a=1; Domain=github.io", ""),
+        ("localhost", "a=1", "a=1"),
+        ("127.0.0.1", "a=1", "a=1"),
+    ],
+)
+def test_where_cookies_are_not_shared_no_list_of_suffixes_is_fetched(
+    host: str, given: str, sent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cookies, "_split_domain", None)  # Scrapy's, which asks the network
+    middleware = CookiesMiddleware.from_crawler(get_crawler())
+    first, second = Request(f"http://{host}/"), Request(f"http://{host}/")
+    middleware.process_response(first, Response(first.url, headers={"Set-Cookie": given}))
+    middleware.process_request(second)
+    assert (second.headers.get("Cookie") or b"").decode() == sent
