@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from importlib import resources
 from typing import Any
 
 from crawlproj.errors import ConfigError
 from crawlproj.frontier.bloom import Geometry
+from crawlproj.plural import counted
 
 DAY_S = 86_400
 GB = 1e9
@@ -131,11 +133,11 @@ def _worker_rate(wanted: Wanted, measured: Measured) -> float:
 
 
 def _rate(wanted: Wanted, worker_rate: float, polite_rate: float) -> tuple[float, int]:
-    """Pages a second, and the workers that this takes."""
-    if wanted.workers:
-        return min(wanted.workers * worker_rate, polite_rate), wanted.workers
-    rate = min(wanted.pages / (wanted.days * DAY_S), polite_rate)
-    return rate, max(1, math.ceil(rate / worker_rate))
+    """Pages a second, and the workers that it takes to be done in time. They are whole ones, and
+    none goes slower because there is time left."""
+    needed = min(wanted.pages / (wanted.days * DAY_S), polite_rate)
+    workers = wanted.workers or max(1, math.ceil(needed / worker_rate))
+    return min(workers * worker_rate, polite_rate), workers
 
 
 def _bitmaps(found: int, error_rate: float) -> int:
@@ -160,23 +162,58 @@ def _seen_bytes(found: int, error_rate: float) -> float:
     return found * -math.log(error_rate / 2) / math.log(2) ** 2 / 8
 
 
+_TIMES = (("days", DAY_S), ("hours", 3600), ("minutes", 60), ("seconds", 1))
+_SIZES = (("GB", 1.0), ("MB", 1e-3), ("kB", 1e-6))
+
+
 def as_text(wanted: Wanted, made: Plan) -> str:
     """For people."""
     found = wanted.found or 2 * wanted.pages
+    took, time_unit = _scaled(made.days * DAY_S, _TIMES, least=2)
+    memory, memory_unit = _scaled(made.redis_gb, _SIZES)
+    a_server, seen = _size(made.redis_gb_per_shard), _size(made.seen_gb)
+    disk, disk_unit = _scaled(made.disk_gb, _SIZES)
     lines = (
-        ("days", f"{made.days:,.1f}", f"limited by {made.limit}"),
+        ("time", f"{took:,.1f}", f"{time_unit}, limited by {made.limit}"),
         ("workers", f"{made.workers:,}", f"processes of {wanted.connections} connections each"),
-        ("speed", f"{made.pages_per_s:,.0f}", f"pages/s, {made.mbit_per_s:,.0f} Mbit/s"),
+        ("speed", _rounded(made.pages_per_s), f"pages/s, {_rounded(made.mbit_per_s)} Mbit/s"),
         ("shards", f"{made.shards:,}", f"Redis servers (FRONTIER_SHARDS={made.shards})"),
-        ("memory", f"{made.redis_gb:,.1f}", f"GB in all, {made.redis_gb_per_shard:,.1f} a server"),
-        ("", "", f"{made.queued_at_most:,} URLs queued at most, {wanted.hosts:,} hosts,"),
-        ("", "", f"{made.seen_gb:,.1f} GB for {found:,} seen (SEEN_CAPACITY={found})"),
-        ("Redis", f"{made.redis_cores_busy:,.2f}", "cores busy, all servers together"),
-        ("disk", f"{made.disk_gb:,.1f}", "GB of rows, CSV and JSON lines"),
+        ("memory", f"{memory:,.1f}", f"{memory_unit} in all, {a_server} a server"),
+        ("", "", f"{counted(made.queued_at_most, 'URL')} queued at most, of {_hosts(wanted)},"),
+        ("", "", f"{seen} for {found:,} seen (SEEN_CAPACITY={found})"),
+        ("Redis", _rounded(made.redis_cores_busy), "cores busy, all servers together"),
+        ("disk", f"{disk:,.1f}", f"{disk_unit} of rows, CSV and JSON lines"),
     )
-    head = f"{wanted.pages:,} pages of {wanted.hosts:,} hosts, a pause of {wanted.delay_s:g} s"
+    head = f"{counted(wanted.pages, 'page')} of {_hosts(wanted)}, a pause of {wanted.delay_s:g} s"
     rows = (f"  {name:<8} {value:>12}  {unit}" for name, value, unit in lines)
     return "\n".join([head, "", *rows])
+
+
+def _hosts(wanted: Wanted) -> str:
+    return counted(wanted.hosts, "host")
+
+
+def _size(gigabytes: float) -> str:
+    value, unit = _scaled(gigabytes, _SIZES)
+    return f"{value:,.1f} {unit}"
+
+
+def _scaled(
+    value: float, units: Sequence[tuple[str, float]], least: float = 1
+) -> tuple[float, str]:
+    """The value in the largest unit of which there are at least so many, else in the last."""
+    for name, worth in units:
+        if value >= least * worth:
+            return value / worth, name
+    name, worth = units[-1]
+    return value / worth, name
+
+
+def _rounded(value: float) -> str:
+    """Two digits that mean something."""
+    if value < 0.01:
+        return "under 0.01"
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
 
 
 def as_json(made: Plan) -> dict[str, Any]:

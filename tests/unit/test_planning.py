@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks import page
 from crawlproj.errors import ConfigError
-from crawlproj.operate.capacity import SPARE_MEMORY, Measured, Wanted, plan
+from crawlproj.operate.capacity import DAY_S, SPARE_MEMORY, Measured, Wanted, as_text, plan
 from tests.servers.fleet import PROJECT
 
 ROUND = Measured(
@@ -32,12 +32,41 @@ def test_the_shipped_figures_are_those_of_the_benchmarks() -> None:
 
 
 def test_workers_are_as_many_as_the_days_ask_for() -> None:
-    # 100 M pages in ten days are 116 a second; a page of 50 KB takes a worker a millisecond.
-    made = plan(Wanted(pages=100_000_000, hosts=1_000_000, days=10), ROUND)
-    assert (made.limit, made.workers) == ("workers", 1)
-    assert made.pages_per_s == pytest.approx(115.74, rel=1e-3)
-    assert made.days == pytest.approx(10)
-    assert made.mbit_per_s == pytest.approx(46.3, rel=1e-2)
+    # 300 M pages in ten days are 347 a second; 64 connections of half a second each make 128.
+    made = plan(Wanted(pages=300_000_000, hosts=1_000_000, days=10), ROUND)
+    assert (made.limit, made.workers) == ("workers", 3)
+    assert made.pages_per_s == pytest.approx(3 * 128)
+    assert made.days == pytest.approx(9.04, rel=1e-3)
+    assert made.mbit_per_s == pytest.approx(153.6)
+
+
+def test_a_small_crawl_is_not_drawn_out_over_the_days_that_it_may_take() -> None:
+    wanted = Wanted(pages=1000, hosts=1)
+    made = plan(wanted, ROUND)
+    assert (made.limit, made.workers) == ("politeness", 1)
+    assert made.days * DAY_S == pytest.approx(1500)
+    text = as_text(wanted, made)
+    assert "1,000 pages of 1 host, a pause of 1 s" in text
+    assert "25.0  minutes, limited by politeness" in text
+    assert "0.67  pages/s, 0.27 Mbit/s" in text
+    assert " 0.0 " not in text and " 0  " not in text
+
+
+@pytest.mark.parametrize(
+    ("days", "shown"),
+    [
+        (30, "30.0  days"),
+        (2, "2.0  days"),
+        (1.5, "36.0  hours"),
+        (0.1, "2.4  hours"),
+        (0.01, "14.4  minutes"),
+        (1e-4, "8.6  seconds"),
+    ],
+)
+def test_the_time_is_shown_in_a_unit_of_its_size(days: float, shown: str) -> None:
+    wanted = Wanted(pages=1000, hosts=1)
+    made = dataclasses.replace(plan(wanted, ROUND), days=days)
+    assert shown in as_text(wanted, made)
 
 
 def test_given_workers_say_how_many_days_it_takes() -> None:
