@@ -88,6 +88,12 @@ def _patterns(raw: Any) -> tuple[str, ...]:
     return tuple(pattern for pattern in patterns if pattern)
 
 
+def _address(raw: Any) -> str:
+    if not re.fullmatch(r"https?://\S+", str(raw)):
+        raise ValueError
+    return str(raw)
+
+
 def _words(raw: Any) -> tuple[str, ...]:
     parts = raw.split(",") if isinstance(raw, str) else raw
     return tuple(part.strip() for part in parts if part.strip())
@@ -141,6 +147,7 @@ _PORTION = Accepts(_number(float, 0.01, 1), "give a share between 0.01 and 1, su
 _SHARE = Accepts(_number(float, 1e-9, 0.49), "give a share between 0 and 0.5, such as 0.001")
 _BOOL = Accepts(_truth, "give true or false")
 _TEXT = Accepts(str, "give text")
+_ADDRESS = Accepts(_address, "give an address such as https://searx.example.com")
 _PATTERNS = Accepts(_patterns, "give a regular expression")
 _FACTOR = Accepts(_number(float, 0, 1000), "give a number, 0 to 1000")
 _HOSTS = Accepts(_table, 'give a table such as {"example.com": {"delay": 2}}')
@@ -213,6 +220,12 @@ class Config:
     )
     sitemaps: bool = _option(
         "CRAWL_SITEMAPS", False, _BOOL, "follow the sitemaps that a host's robots.txt names"
+    )
+    search_url: str = _option(
+        "CRAWL_SEARCH_URL",
+        "",
+        _ADDRESS,
+        "address of the engine of `scrapy seed --search`; none: its own",
     )
     media: bool = _option(
         "CRAWL_MEDIA", False, _BOOL, "follow links to images, sound, film, archives and fonts"

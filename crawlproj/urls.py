@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple, NoReturn
-from urllib.parse import quote_from_bytes, unquote_to_bytes
+from urllib.parse import quote_from_bytes, unquote_to_bytes, urljoin
 
 import idna
 import tldextract
@@ -134,6 +134,19 @@ def normalise(
     elif (clean := _clean_absolute(url)) and not _has_dropped(drop, clean[3]):
         return _within(max_length, Url(_host_key(clean[1]), clean[2] or "/"))
     return _within(max_length, _parse(url, base, drop, encoding))
+
+
+def absolute(url: str, base: str) -> str:
+    """A URL as it is written if it is a whole one, else resolved."""
+    return url if url.lower().startswith(("http://", "https://")) else urljoin(base, url)
+
+
+def bare_name(host: str) -> str:
+    """The name or address of a host without scheme, port and brackets."""
+    name = host.rpartition("://")[2]
+    if name.startswith("["):
+        return name[1:].partition("]")[0]
+    return name.partition(":")[0]
 
 
 def location(header: bytes | None) -> str:

@@ -1,30 +1,34 @@
-"""`scrapy seed site URL… / -f FILE / -`: adds seeds."""
+"""`scrapy seed site URL… / -f FILE / - / --search … / --sitemap … / --feed …`: adds seeds."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from scrapy import Request
 from scrapy.exceptions import UsageError
 from scrapy.spiderloader import get_spider_loader
 
-from crawlproj.config import Config
-from crawlproj.discover.seeds import parse_seed
-from crawlproj.dupefilter import SeenFilter
+from crawlproj.discover.search_engines import DEFAULT, ENGINES, Engine, engine
 from crawlproj.errors import ConfigError
+from crawlproj.fetch.documents import Documents
 from crawlproj.frontier.frontier import Frontier
-from crawlproj.frontier.records import Address
 from crawlproj.operate import crawls
 from crawlproj.operate.command import FrontierCommand, show
-from crawlproj.urls import normalise
+from crawlproj.operate.seed_sources import MOST_SEEDS, Source
+from crawlproj.operate.seeding import Adding
 from crawlproj.worker import join
+
+SEARCH_URL = "CRAWL_SEARCH_URL"
+"""The setting, or the variable of the environment, with the address of a search engine."""
+RESULTS = 10
+"""Of a search, unless a number is given: about what the first page of an engine has."""
 
 
 class Command(FrontierCommand):
-    arguments = "URL… | -f FILE | - [--new]"
+    arguments = "URL… | -f FILE | - | --search WORDS | --sitemap URL | --feed URL"
     most_arguments = None
     may_begin = True
     summary = "Add seeds to a crawl, before or while it runs"
@@ -32,37 +36,71 @@ class Command(FrontierCommand):
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument("-f", "--file", help="read seeds from a file, one a line")
+        parser.add_argument("--search", metavar="WORDS", help="seeds are the results of a search")
+        parser.add_argument(
+            "--engine",
+            help=f"of the search: {', '.join(ENGINES)}, or the dotted path of a class of your own",
+        )
+        parser.add_argument(
+            "--results",
+            type=_count,
+            metavar="N",
+            help=f"at most so many seeds; of a search {RESULTS} unless given",
+        )
+        parser.add_argument("--sitemap", metavar="URL", help="seeds are the pages of a sitemap")
+        parser.add_argument("--feed", metavar="URL", help="seeds are the pages of a feed")
         parser.add_argument(
             "--new", action="store_true", help="for a crawl of this name that is yet to begin"
         )
 
+    def check(self, rest: list[str], opts: argparse.Namespace) -> None:
+        given = {"URLs": rest, "-f FILE": opts.file, "--search": opts.search}
+        given |= {"--sitemap": opts.sitemap, "--feed": opts.feed}
+        ways = [name for name, value in given.items() if value]
+        if len(ways) > 1:
+            raise UsageError(f"give {' or '.join(ways)}, not both")
+        if opts.engine and not opts.search:
+            raise UsageError("--engine goes with --search")
+        if opts.results and ways in (["URLs"], ["-f FILE"]):
+            raise UsageError("--results goes with --search, --sitemap or --feed")
+
     async def work(self, frontier: Frontier, rest: list[str], opts: argparse.Namespace) -> int:
         assert self.settings is not None
-        given = _given(rest, opts.file)
         seeds = await join.seed_list_of(frontier.client, self.settings, frontier.crawl)
         if not opts.new:
             await self._refuse_misspelt(frontier, seeds.key)
-        meta = await _running(frontier)
-        own = join.own_settings(self.settings, frontier.crawl)
-        identity = join.Identity.of_crawl(meta, Config.from_settings(own))
-        requests = SeenFilter.of_project(own, identity)
-        usable, refused = _sorted_out(given, requests, identity)
-        for seed, reason in refused:
-            print(f"refused: {seed}: {reason}", file=sys.stderr)
-        texts = [one.decode(errors="replace") for one in await seeds.peek()]
-        waiting, _ = _sorted_out(texts, requests, identity)
-        new = [
-            seed
-            for address, seed in usable.items()
-            if address not in waiting
-            and not (meta and await frontier.has_taken(address.host, address.key))
-        ]
-        if new:
-            await seeds.add(new)
-        found = {"given": len(given), "new": len(new), "refused": len(refused)}
-        known = len(given) - len(new) - len(refused)
-        show(opts, found, f"{len(new)} new, {known} known already, {len(refused)} refused")
-        return 1 if refused else 0
+        adding = await Adding.begin(frontier, seeds, self.settings)
+        if opts.search or opts.sitemap or opts.feed:
+            left_out = await self._add_found(adding, opts)
+        else:
+            left_out = []
+            await adding.add(_given(rest, opts.file), lambda _: True)
+        for part in left_out:
+            print(f"left out: {part}", file=sys.stderr)
+        found = {"given": adding.given, "new": adding.new, "refused": adding.refused}
+        known = adding.given - adding.new - adding.refused
+        show(opts, found, f"{adding.new} new, {known} known already, {adding.refused} refused")
+        return 1 if adding.refused or left_out else 0
+
+    async def _add_found(self, adding: Adding, opts: argparse.Namespace) -> list[str]:
+        """Add what a source names as it is read; returns what of it could not be had."""
+        assert self.settings is not None
+        async with Documents(self.settings) as documents:
+            source = Source(documents, opts.results or (RESULTS if opts.search else MOST_SEEDS))
+            if opts.search:
+                batches = source.search(self._engine(opts.engine), opts.search)
+            elif opts.sitemap:
+                batches = source.sitemap(opts.sitemap)
+            else:
+                batches = source.feed(opts.feed)
+            async for batch in batches:
+                await adding.add(batch, documents.vouches_for)
+        return source.left_out
+
+    def _engine(self, name: str | None) -> Engine:
+        assert self.settings is not None
+        address = self.settings.get(SEARCH_URL) or os.environ.get(SEARCH_URL, "")
+        return engine(name or DEFAULT, address)
 
     async def _refuse_misspelt(self, frontier: Frontier, seeds_key: str) -> None:
         """Raise ConfigError for a name that neither a crawl nor a spider has: seeds would wait
@@ -77,9 +115,13 @@ class Command(FrontierCommand):
         )
 
 
+def _count(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= MOST_SEEDS:
+        raise argparse.ArgumentTypeError(f"{text}: give a whole number, 1 to {MOST_SEEDS:,}")
+    return int(text)
+
+
 def _given(urls: list[str], file: str | None) -> list[str]:
-    if file and urls:
-        raise UsageError("give URLs or -f FILE, not both")
     try:
         lines: Iterable[str] = urls
         if file:
@@ -90,35 +132,8 @@ def _given(urls: list[str], file: str | None) -> list[str]:
         raise UsageError(f"{file or 'standard input'}: cannot be read: {error}") from None
     seeds = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
     if not seeds:
-        raise UsageError("give at least one URL, or -f FILE, or - for standard input")
+        raise UsageError(
+            "give at least one URL, or -f FILE, or - for standard input, or --search, --sitemap or "
+            "--feed"
+        )
     return seeds
-
-
-def _sorted_out(
-    seeds: Iterable[str], requests: SeenFilter, identity: join.Identity
-) -> tuple[dict[Address, str], list[tuple[str, str]]]:
-    """What can be used, by the request that it stands for, and what cannot, with the reason."""
-    usable: dict[Address, str] = {}
-    refused = []
-    for seed in seeds:
-        try:
-            usable.setdefault(requests.address(_request(seed, identity)), seed)
-        except (ValueError, TypeError) as error:
-            refused.append((seed[:200], str(error)))
-    return usable, refused
-
-
-def _request(seed: str, identity: join.Identity) -> Request:
-    """As a spider makes it of a seed: `site` of its URL in the crawl's one form."""
-    if not seed.startswith("{"):
-        normal = str(normalise(seed, drop=identity.drop))
-        return Request(normal if identity.by_url else seed)
-    request = parse_seed(seed.encode())
-    normal = str(normalise(request.url, drop=identity.drop))
-    return request.replace(url=normal) if identity.by_url else request
-
-
-async def _running(frontier: Frontier) -> dict[str, str]:
-    """The META of the crawl that seeds given now would belong to, empty if it has not begun."""
-    meta = await frontier.attach()
-    return meta if meta and meta["state"] != "finished" else {}

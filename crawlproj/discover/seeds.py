@@ -11,7 +11,15 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -22,8 +30,10 @@ from scrapy import Request
 from crawlproj.errors import CrawlError
 from crawlproj.frontier import keys
 from crawlproj.frontier.messages import Push
+from crawlproj.frontier.records import FOUND
 from crawlproj.plural import counted
 from crawlproj.server.connection import OUTAGE
+from crawlproj.urls import bare_name, normalise
 
 logger = logging.getLogger(__name__)
 
@@ -92,6 +102,20 @@ class SeedList:
             else:
                 await self.client.lpush(self.key, *seeds)
 
+    async def mark_found(self, found: Collection[str], named: Collection[str]) -> None:
+        """Remember names of hosts that seeds lead to though no user has named them, and forget
+        those that one has."""
+        key = keys.found_hosts(self.key)
+        if found:
+            await self.client.sadd(key, *found)
+        if named:
+            await self.client.srem(key, *named)
+
+    async def found_hosts(self) -> set[str]:
+        """Names of hosts that only something on the web has named."""
+        names = await self.client.smembers(keys.found_hosts(self.key))
+        return {name.decode(errors="replace") for name in names}
+
     async def remove(self, seeds: Iterable[bytes]) -> None:
         """Forget seeds that the frontier has."""
         if self.shape == SET:
@@ -136,8 +160,10 @@ class SeedList:
 
 
 def parse_seed(data: bytes) -> Request:
-    """The request that a seed stands for."""
-    return Request(**seed_fields(data))
+    """The request that a seed stands for; raises UrlError if there can be none."""
+    fields = seed_fields(data)
+    normalise(fields["url"])  # which says better than Scrapy what is wrong
+    return Request(**fields)
 
 
 def seed_fields(data: bytes) -> dict[str, Any]:
@@ -214,11 +240,15 @@ class Intake:
 
     async def _take(self) -> int:
         waiting = await self._seeds.peek(AT_ONCE)
+        found_hosts = await self._seeds.found_hosts()
         pushes: list[Push] = []
         refused: list[tuple[bytes, str]] = []
         for data in waiting:
             try:
-                pushes += [self._to_push(request) for request in self._requests_of(data)]
+                requests = self._requests_of(data)
+                if found_hosts:
+                    _mark_found(requests, found_hosts)
+                pushes += [self._to_push(request) for request in requests]
             except Exception as error:  # what a spider makes of a seed can fail in any way
                 refused.append((data, str(error) or type(error).__name__))
         await self._push(pushes)
@@ -237,3 +267,9 @@ class Intake:
         if not requests:
             raise ValueError("the spider made no request of it")
         return requests
+
+
+def _mark_found(requests: Iterable[Request], found_hosts: Collection[str]) -> None:
+    for request in requests:
+        if bare_name(normalise(request.url).host) in found_hosts:
+            request.meta[FOUND] = True

@@ -44,7 +44,7 @@ class Sitemap(NamedTuple):
 
 def read(body: bytes, most_bytes: int = MOST_BYTES, most_urls: int = MOST_URLS) -> Sitemap:
     """Read whatever is there; TooLarge if it unpacks to more than it may."""
-    text = _text(_unpacked(body, most_bytes))
+    text = text_of(unpacked(body, most_bytes))
     root = _ROOT.search(text, 0, _HEAD)
     is_index = root is not None and root[2] == "sitemapindex"
     urls: dict[str, None] = {}
@@ -73,7 +73,8 @@ def _locations(prefix: str | None) -> re.Pattern[str]:
     )
 
 
-def _unpacked(body: bytes, most_bytes: int) -> bytes:
+def unpacked(body: bytes, most_bytes: int) -> bytes:
+    """A file without its gzip, if it has one; TooLarge if that is more than it may be."""
     if not body.startswith(_GZIP):
         if len(body) > most_bytes:
             raise TooLarge(f"a sitemap of more than {most_bytes} bytes")
@@ -88,7 +89,8 @@ def _unpacked(body: bytes, most_bytes: int) -> bytes:
     return whole
 
 
-def _text(body: bytes) -> str:
+def text_of(body: bytes) -> str:
+    """A file as text, whatever it may hold."""
     if body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return body.decode("utf-16", "replace")
     return body.decode("utf-8-sig", "replace")

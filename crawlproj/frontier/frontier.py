@@ -427,6 +427,13 @@ class Frontier:
             return False
         return before == await self.counts()
 
+    async def taken(self, keys_by_host: Sequence[tuple[str, str]]) -> list[bool]:
+        """Which of many seeds, each its host and key, have been taken in."""
+        pipeline = self.client.pipeline(transaction=False)
+        for host, key in keys_by_host:
+            pipeline.sismember(keys.seeds(self.crawl, self.shard_of(host).number), key)
+        return [bool(known) for known in await pipeline.execute()]
+
     async def has_taken(self, host: str, key: str) -> bool:
         """Whether a seed has been taken in."""
         known = keys.seeds(self.crawl, self.shard_of(host).number)

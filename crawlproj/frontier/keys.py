@@ -23,6 +23,11 @@ def rejected(start_urls_key: str) -> str:
     return f"{start_urls_key}:rejected"
 
 
+def found_hosts(start_urls_key: str) -> str:
+    """Set of hosts' names that seeds lead to and that no user has named."""
+    return f"{start_urls_key}:found_hosts"
+
+
 def taking(start_urls_key: str) -> str:
     """String that expires: the worker whose turn it is to take in seeds."""
     return f"{start_urls_key}:taking"

@@ -34,6 +34,10 @@ FORMAT = 1
 LEASE = "frontier_lease"
 """Key of `request.meta` under which a leased request knows its lease; never stored."""
 
+FOUND = "crawl_found"
+"""Key of `request.meta` that marks a seed at a host that something on the web has named, and no
+user: it opens no address that links may not lead to."""
+
 _APART = (LEASE, "depth", "referer", PROXY, SENT_LOGIN, FROM_ENVIRONMENT)
 """Keys of `request.meta` that are not stored with the rest of it."""
 
@@ -203,7 +207,8 @@ def glance(host: str, entry: bytes) -> Glance:
     """The URL, depth, referer and attempts of an entry; of an unreadable one, its host."""
     try:
         url, depth, referer, rest = _fields(entry, host)
-        redirected = bool(rest.get("meta", {}).get("redirects"))
+        meta = rest.get("meta", {})
+        redirected = bool(meta.get("redirects") or meta.get(FOUND))
         return Glance(url, depth, referer or _sent_referer(rest), entry[0], redirected)
     except Exception:
         return Glance(host, 0, "", entry[0] if entry else 0)

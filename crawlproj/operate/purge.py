@@ -33,7 +33,7 @@ async def purge(frontier: Frontier, seeds_key: str | None = None) -> None:
         await client.unlink(*(f"{seen}{layer}" for layer in range(MOST_LAYERS)))
         await client.unlink(*keys.vector(crawl, number))
     seeds = seeds_key or keys.start_urls(crawl)
-    for key in (seeds, keys.rejected(seeds), keys.taking(seeds)):
+    for key in (seeds, keys.rejected(seeds), keys.taking(seeds), keys.found_hosts(seeds)):
         await client.unlink(key)
 
 

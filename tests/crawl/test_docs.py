@@ -12,6 +12,7 @@ shown that hold no figure, no address and no `…` must be in what is really pri
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -25,6 +26,7 @@ import pytest
 
 from tests.servers.origin import Origin, Reply, Request, Route
 from tests.servers.redis import PATIENCE, RedisServer, cli_binary
+from tests.servers.search_pages import duckduckgo, searxng
 
 PROJECT = Path(__file__).parents[2]
 PAGES = sorted((PROJECT / "docs").glob("*.md"))
@@ -125,7 +127,9 @@ def site() -> dict[str, Route]:
         )
         for path in books
     }
-    entries = "".join(f"<url><loc>{{base}}{path}</loc></url>" for path in books[:3])
+    entries = "".join(f"<url><loc>{path}</loc></url>" for path in books[:3])
+    items = "".join(f"<item><link>{path}</link></item>" for path in books[2:5])
+    films = json.dumps(["https://films.example/1", "https://films.example/2"])
     return {
         "/": _html("A shop", *books, "/old", "/missing"),
         "/old": Reply(status=301, headers={"Location": "/books/1"}),
@@ -140,8 +144,19 @@ def site() -> dict[str, Route]:
             headers={"Content-Type": "application/xml"},
             body=f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{entries}</urlset>'.encode(),
         ),
+        "/feed.xml": Reply(body=f"<rss><channel>{items}</channel></rss>".encode()),
+        "/find?words=films": Reply(body=films.encode()),
         **pages,
     }
+
+
+def searching(request: Request) -> Reply:
+    """Two engines: one answers in HTML, the other in JSON."""
+    found = [f"https://{name}.example/" for name in ("first", "second", "third")]
+    if "format=json" not in request.path:
+        return Reply(body=duckduckgo(found, ads=["https://sold.example/"]).encode())
+    more = [*found, "https://fourth.example/", "https://fifth.example/"]
+    return Reply(body=searxng(more).encode())
 
 
 @pytest.fixture
@@ -149,8 +164,10 @@ def names(redis_server: RedisServer) -> Iterator[dict[str, str]]:
     with (
         Origin(site()) as shop,
         Origin({"/": _html("Another site", "/a"), "/a": _html("a")}) as other,
+        Origin({}, default=searching) as engine,
     ):
         yield {
+            "https://searx.example.com": engine.url("").rstrip("/"),
             "https://example.com": shop.url("").rstrip("/"),
             "https://example.org": other.url("").rstrip("/"),
             "redis://host:6379/0": redis_server.url,
@@ -167,7 +184,9 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def env(tmp_path_factory: pytest.TempPathFactory, redis_server: RedisServer) -> dict[str, str]:
+def env(
+    tmp_path_factory: pytest.TempPathFactory, redis_server: RedisServer, names: dict[str, str]
+) -> dict[str, str]:
     """`scrapy` and `redis-cli` on the PATH, as a user has them."""
     commands = tmp_path_factory.mktemp("bin")
     for name, command in {
@@ -180,6 +199,7 @@ def env(tmp_path_factory: pytest.TempPathFactory, redis_server: RedisServer) -> 
     path = f"{commands}{os.pathsep}{os.environ['PATH']}"
     # Nothing is waited for that a reader would wait for.
     quick = {"FRONTIER_RETRY_DELAY": "0.1", "REDIS_URL": redis_server.url}
+    quick["CRAWL_SEARCH_URL"] = names["https://searx.example.com"] + "/"
     return {**os.environ, "PATH": path, "PYTHONPATH": str(PROJECT), **quick}
 
 

@@ -41,6 +41,7 @@ BAD: dict[str, tuple[list[Any], str]] = {
     "CRAWL_SITEMAPS": (["perhaps"], "give true or false"),
     "CRAWL_REFERER": (["perhaps"], "give true or false"),
     "CRAWL_MEDIA": (["perhaps"], "give true or false"),
+    "CRAWL_SEARCH_URL": (["searx", "ftp://a/", "http://", 5], "give an address such as https://"),
     "CRAWL_IDENTITY": (["URL", "key", 5], "give one of fingerprint, url"),
     "CRAWL_DROP_PARAMS": (["a=b", "*", "a**", [5], 5], "give names such as"),
     "CRAWL_TRAP_DEPTH": (NOT_COUNTS, WHOLE),

@@ -38,8 +38,8 @@ def test_json_can_say_what_a_request_can() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "Missing scheme"),
-        (b"no scheme", "Missing scheme"),
+        (b"", "URL has no scheme"),
+        (b"no scheme", "URL has no scheme"),
         (b"\xff", "utf-8"),
         (b"{", "Expecting property name"),
         (b"{}", 'the JSON has no "url"'),

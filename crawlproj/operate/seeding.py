@@ -1,0 +1,103 @@
+"""Adds seeds to a crawl's list, whoever has found them: those that are new to it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+
+from scrapy import Request
+from scrapy.settings import Settings
+
+from crawlproj.config import Config
+from crawlproj.discover.seeds import SeedList, parse_seed
+from crawlproj.dupefilter import SeenFilter
+from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.records import Address
+from crawlproj.urls import Url, bare_name, normalise
+from crawlproj.worker import join
+
+AT_ONCE = 1000
+"""Seeds in one call to Redis."""
+
+
+class Adding:
+    """Adds seeds to a crawl's list that are neither there nor in the crawl that runs."""
+
+    def __init__(
+        self, frontier: Frontier, seeds: SeedList, requests: SeenFilter, identity: join.Identity
+    ) -> None:
+        self._frontier = frontier
+        self._seeds = seeds
+        self._requests = requests
+        self._identity = identity
+        self._known: set[Address] = set()
+        self._has_begun = False
+        self.given = self.new = self.refused = 0
+
+    @classmethod
+    async def begin(cls, frontier: Frontier, seeds: SeedList, settings: Settings) -> Adding:
+        """Learn what waits, and which requests are the same to the crawl."""
+        meta = await _running(frontier)
+        own = join.own_settings(settings, frontier.crawl)
+        identity = join.Identity.of_crawl(meta, Config.from_settings(own))
+        self = cls(frontier, seeds, SeenFilter.of_project(own, identity), identity)
+        texts = [one.decode(errors="replace") for one in await seeds.peek()]
+        self._known.update(_sorted_out(texts, self._requests, identity)[0])
+        self._has_begun = bool(meta)
+        return self
+
+    async def add(self, given: list[str], is_named: Callable[[Url], bool]) -> None:
+        """Add those that are new; says of each that cannot be used why. Hosts that the user has not
+        named are marked, so that a seed there opens no address in the user's own network."""
+        usable, refused = _sorted_out(given, self._requests, self._identity)
+        for seed, reason in refused:
+            print(f"refused: {seed}: {reason}", file=sys.stderr)
+        hosts = {address.host for address in usable}
+        named = {bare_name(host) for host in hosts if is_named(Url(host, "/"))}
+        await self._seeds.mark_found({bare_name(host) for host in hosts} - named, named)
+        fresh = {one: seed for one, seed in usable.items() if one not in self._known}
+        self._known.update(fresh)
+        pairs = list(fresh.items())
+        for start in range(0, len(pairs), AT_ONCE):
+            await self._add(pairs[start : start + AT_ONCE])
+        self.given += len(given)
+        self.refused += len(refused)
+
+    async def _add(self, some: Sequence[tuple[Address, str]]) -> None:
+        taken = [False] * len(some)
+        if self._has_begun:
+            taken = await self._frontier.taken([address for address, _ in some])
+        new = [seed for (_, seed), known in zip(some, taken, strict=True) if not known]
+        if new:
+            await self._seeds.add(new)
+        self.new += len(new)
+
+
+def _sorted_out(
+    seeds: Iterable[str], requests: SeenFilter, identity: join.Identity
+) -> tuple[dict[Address, str], list[tuple[str, str]]]:
+    """What can be used, by the request that it stands for, and what cannot, with the reason."""
+    usable: dict[Address, str] = {}
+    refused = []
+    for seed in seeds:
+        try:
+            usable.setdefault(requests.address(_request(seed, identity)), seed)
+        except (ValueError, TypeError) as error:
+            refused.append((seed[:200], str(error)))
+    return usable, refused
+
+
+def _request(seed: str, identity: join.Identity) -> Request:
+    """As a spider makes it of a seed: `site` of its URL in the crawl's one form."""
+    if not seed.startswith("{"):
+        normal = str(normalise(seed, drop=identity.drop))
+        return Request(normal if identity.by_url else seed)
+    request = parse_seed(seed.encode())
+    normal = str(normalise(request.url, drop=identity.drop))
+    return request.replace(url=normal) if identity.by_url else request
+
+
+async def _running(frontier: Frontier) -> dict[str, str]:
+    """The META of the crawl that seeds given now would belong to, empty if it has not begun."""
+    meta = await frontier.attach()
+    return meta if meta and meta["state"] != "finished" else {}
