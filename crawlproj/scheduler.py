@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.misc import load_object
 from scrapy_redis import scheduler as scrapy_redis_scheduler
 
-from crawlproj.config import Config, asked_for, crawl_name, names_connections, of_others
+from crawlproj.config import Config, asked_for, checked, crawl_name, names_connections, of_others
 from crawlproj.discover.discovery import Discovery
 from crawlproj.discover.links import MAX_SHOWN
 from crawlproj.discover.patterns import Evidence
@@ -53,7 +54,7 @@ from crawlproj.politeness.holds import Holds
 from crawlproj.politeness.permission import Permission
 from crawlproj.server import connection
 from crawlproj.urls import UrlError, normalise, param_pattern
-from crawlproj.worker import identity, join
+from crawlproj.worker import identity, join, replan
 from crawlproj.worker.admission import Admission
 from crawlproj.worker.exchange import Hooks, Worker
 from crawlproj.worker.finish import Ending
@@ -91,6 +92,7 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
     _intake: asyncio.Task[None] | None
     _waiting: asyncio.Task[None] | None
     _obeyed: State
+    _rules: Rules
     _lobby: Lobby
     _early: list[Request]
     """What the spider came up with before there was a crawl to work at."""
@@ -182,6 +184,7 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
         self.config = joined
         await identity.make_way(self.frontier)
         self._build()
+        self.frontier.on_plan = self._hear_plan
         self.notes.listen(self._crawler, self._watch)
         self._watch.quicken()
         is_given = bool(self._crawler.settings.getpriority("RETRY_TIMES"))
@@ -235,6 +238,17 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
             is_known = isinstance(error, CrawlError)
             logger.error("%s", error, exc_info=None if is_known else error)
             self._watch.close("could not start")
+
+    def _hear_plan(self, plan: dict[str, Any]) -> None:
+        """Go by what has been changed of the plan while the crawl goes on."""
+        limits = self.frontier.limits
+        retry_delay_ms = int(self.config.retry_delay_s * 1000)
+        self._patience = Patience(limits.delay_ms, retry_delay_ms, limits.max_attempts)
+        depth = checked("depth", plan["rules"].get("depth"))
+        if depth != self._rules.depth:
+            self._rules = replace(self._rules, depth=depth)
+            self.discovery.judge_by(self._rules)
+        logger.info("The crawl goes by %s", replan.as_text(replan.changeable(plan, limits)))
 
     @property
     def _idle_s(self) -> float:

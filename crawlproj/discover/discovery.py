@@ -77,6 +77,10 @@ class Discovery:
         pages = self._host_pages.get(url.host, 0)
         return level(self._strategy(Candidate(url, 0, pages)))
 
+    def judge_by(self, rules: Rules) -> None:
+        """Go by other rules from now on."""
+        self._rules = rules
+
     def count_page(self, host: str, pages: int) -> None:
         """So many pages of a host have been fetched by all workers together."""
         self._host_pages[host] = pages

@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 from zlib import crc32
 
@@ -42,6 +42,14 @@ UNLIMITED = -1
 MOST_SHARDS = 16_384
 _KINDS: dict[type, tuple[type, ...]] = {int: (int,), float: (int, float), str: (str,)}
 UNSETTLED = ("queued", "delayed", "leased")
+CHANGEABLE_LIMITS = (
+    "per_host",
+    "delay_ms",
+    "pages",
+    "pages_per_host",
+    "pages_per_domain",
+    "lasts_ms",
+)
 DISMISSALS = "dismissals"
 """Field of META: how often those who wait for seeds were sent away."""
 HOST, DOMAIN, ADDRESS = "host", "domain", "address"
@@ -124,6 +132,8 @@ class Frontier:
     replication: Replication | None = None
     overrides: Overrides = field(default_factory=Overrides)
     """What some hosts have of their own: as configured, and as changed while the crawl runs."""
+    on_plan: Callable[[dict[str, Any]], None] | None = None
+    """Called with the plan when it may have been changed."""
 
     def __post_init__(self) -> None:
         self._configured = self.overrides
@@ -327,6 +337,7 @@ class Frontier:
         replies = await all_of(shard.renew(self.worker, timeout_ms, about) for shard in self.shards)
         if replies[0].paces != self._paces:
             self.overrides = self._configured.changed(await self.paces())
+            await self._hear_plan()
             self._paces = replies[0].paces
         return replies[0]._replace(
             known=all(reply.known for reply in replies),
@@ -344,6 +355,29 @@ class Frontier:
     async def change_pace(self, host: str, values: dict[str, Any] | None) -> None:
         """Treat a host differently from now on: every worker hears of it with its heartbeat."""
         await self.shards[0].change_pace(host, values)
+
+    async def replan(self, plan: str, becomes: str, limits: Limits, lasts_ms: int | None) -> bool:
+        """Have all workers go by another plan from now on; False if someone else has changed it.
+        A larger page budget begins on the first shard, and goes where it is needed from there."""
+        more = limits.pages - self.limits.pages
+        for shard in reversed(self.shards):
+            fields = limits.fields(shard.number, becomes)
+            kept = {name: value for name, value in fields.items() if name not in ("pages", "plan")}
+            pages = more if shard.number == 0 else 0
+            if not await shard.replan(plan, becomes, kept, pages, lasts_ms):
+                return False
+        return True
+
+    async def _hear_plan(self) -> None:
+        """Go by what has been changed of the plan."""
+        meta = await self.shards[0].meta()
+        plan = _plan(meta.get("plan", ""))
+        limits = Limits.of(plan)
+        self.limits = replace(
+            self.limits, **{name: getattr(limits, name) for name in CHANGEABLE_LIMITS}
+        )
+        if self.on_plan is not None:
+            self.on_plan(plan)
 
     async def paces(self) -> dict[str, dict[str, Any]]:
         """Hosts, and what has been changed for them while the crawl runs."""

@@ -280,6 +280,13 @@ class Shard:
         """Treat a host differently, while the crawl runs; None takes back all that was changed."""
         await self._call("pace", [host, "" if values is None else json.dumps(values)])
 
+    async def replan(
+        self, plan: str, becomes: str, fields: dict[str, Any], pages: int, lasts_ms: int | None
+    ) -> bool:
+        """Change the plan while the crawl goes on; False if it is another by now."""
+        until = "" if lasts_ms is None else lasts_ms
+        return bool(await self._call("replan", [plan, becomes, pack(fields), pages, until]))
+
     async def paces(self) -> dict[str, dict[str, Any]]:
         """Hosts, and what has been changed for them while the crawl runs."""
         found: dict[str, dict[str, Any]] = {}

@@ -28,6 +28,7 @@ from crawlproj.frontier import plan as plans
 from crawlproj.frontier.frontier import UNLIMITED, Frontier, Limits
 from crawlproj.frontier.refusals import CrawlDamaged
 from crawlproj.urls import UrlError, normalise, param_pattern
+from crawlproj.worker import replan
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -106,6 +107,7 @@ async def join(
     planned = _rules(opened.plan, config) | _limits_as_config(frontier.limits)
     if opened.mode == "resumed":
         planned["minutes"] = wanted["minutes"]  # who goes on with it says how long
+        planned |= await _change(frontier, planned, wanted, asked_for)
     differing = [
         f"{name.removesuffix('_s')} {_shown(planned[name])}"
         for name in planned
@@ -113,11 +115,32 @@ async def join(
     ]
     if differing:
         logger.warning(
-            "The crawl was begun with %s and goes on with that (scrapy purge %s --yes begins anew)",
+            "The crawl was begun with %s and goes on with that (scrapy change %s NAME=VALUE "
+            "changes budgets, depth, time and pace; -a crawl=NAME begins another crawl)",
             ", ".join(differing),
             frontier.crawl,
         )
     return replace(config, **planned)
+
+
+async def _change(
+    frontier: Frontier,
+    planned: Mapping[str, Any],
+    wanted: Mapping[str, Any],
+    asked_for: Collection[str],
+) -> dict[str, Any]:
+    """What who goes on with a crawl may change of its plan by asking for it; returns that."""
+    changes = {}
+    for name in replan.CHANGEABLE:
+        field = replan.FIELDS.get(name, name)
+        before, after = planned[field], wanted[field]
+        is_asked = field in asked_for and after not in (None, before)
+        if is_asked and not replan.refusal(name, after, before):
+            changes[name] = after
+    if changes:
+        await replan.change(frontier, changes)
+        logger.info("It goes on with %s, as asked for", replan.as_text(changes))
+    return {replan.FIELDS.get(name, name): value for name, value in changes.items()}
 
 
 async def _brings_others(frontier: Frontier, config: Config) -> bool:

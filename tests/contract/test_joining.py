@@ -13,10 +13,12 @@ from scrapy import Spider
 from scrapy.settings import Settings
 
 from crawlproj.config import Config
+from crawlproj.errors import ConfigError
 from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier, Limits
 from crawlproj.frontier.refusals import CrawlNewer
 from crawlproj.server.connection import connect
+from crawlproj.worker import replan
 from crawlproj.worker.join import join, seed_list
 from tests.lua.helpers import seed
 from tests.servers.redis import RedisServer
@@ -144,3 +146,85 @@ def test_a_crawl_that_is_not_called_like_its_spider_has_seeds_of_its_own(
 ) -> None:
     made = spider(name="shop")
     assert seed_list(None, Settings(settings), made, crawl).key == key
+
+
+# What can be changed
+
+
+PLAN = {"pages": 10, "pages_per_host": 5, "depth": 2, "delay_s": 1.0, "per_host": 1}
+
+
+async def resumed(url: str, **asked: Any) -> tuple[Config | None, dict[str, Any]]:
+    """The settings of a worker that resumes a crawl of three shards and asks for something, and
+    what the crawl goes by then."""
+    async with await connect(url) as client:
+        first = Frontier(client, "c", "first")
+        await join(first, Config(shards=3, **PLAN))
+        await first.push([seed("http://a", "/")])
+        config = await join(
+            Frontier(client, "c", "w"), Config(**{"shards": 3, **PLAN, **asked}), asked
+        )
+        meta = await first.attach()
+        return config, replan.changeable(json.loads(meta["plan"]), first.limits)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [{"pages": 30}, {"pages_per_host": 6}, {"depth": 3}, {"delay_s": 0.5}, {"per_host": 4}],
+    ids=lambda asked: next(iter(asked)),
+)
+def test_who_resumes_a_crawl_may_raise_its_budgets_and_depth_and_change_its_pace(
+    redis_server: RedisServer, caplog: pytest.LogCaptureFixture, asked: dict[str, Any]
+) -> None:
+    config, now = asyncio.run(resumed(redis_server.url, **asked))
+    [(name, value)] = asked.items()
+    assert getattr(config, name) == value
+    assert now[name.removesuffix("_s")] == value
+    assert warnings(caplog) == []
+
+
+@pytest.mark.parametrize("asked", [{"pages": 5}, {"depth": 1}, {"pages_per_domain": 7}])
+def test_what_cannot_be_lowered_or_added_stays_and_is_told(
+    redis_server: RedisServer, caplog: pytest.LogCaptureFixture, asked: dict[str, Any]
+) -> None:
+    config, now = asyncio.run(resumed(redis_server.url, **asked))
+    [name] = asked
+    assert getattr(config, name) == PLAN.get(name) == now[name]
+    [warning] = warnings(caplog)
+    assert f"begun with {name}" in warning and "scrapy change c" in warning
+
+
+async def changed_while_running(url: str) -> tuple[Limits, list[dict[str, Any]], int]:
+    async with await connect(url) as client:
+        working = Frontier(client, "c", "w")
+        await join(working, Config(shards=3, **PLAN))
+        heard: list[dict[str, Any]] = []
+        working.on_plan = heard.append
+        await working.renew(60_000, {})
+        for _ in range(2):  # whoever asks again for what is so changes nothing
+            await replan.change(Frontier(client, "c", "command"), {"pages": 20, "depth": 4})
+        await working.renew(60_000, {})
+        shares = [int(await client.hget(keys.meta("c", shard), "pages")) for shard in range(3)]
+        return working.limits, heard, sum(shares)
+
+
+def test_a_worker_hears_with_its_heartbeat_that_the_plan_has_changed(
+    redis_server: RedisServer,
+) -> None:
+    limits, heard, shares = asyncio.run(changed_while_running(redis_server.url))
+    assert (limits.pages, limits.shards, shares) == (20, 3, 20)
+    assert [plan["rules"]["depth"] for plan in heard] == [4]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["pages"], "give NAME=VALUE"),
+        (["scope=any"], "scope: cannot be changed while a crawl goes on; pages,"),
+        (["depth=x"], "depth=x: give a whole number"),
+    ],
+)
+def test_a_change_that_cannot_be_read_is_answered_in_one_line(words: list[str], said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        replan.parse(words)
+    assert said in str(caught.value)

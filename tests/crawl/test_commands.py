@@ -33,7 +33,7 @@ COMMANDS = (
         "resume",
         "seed",
     ),
-    *("pace", "status", "stop", "why"),
+    *("change", "pace", "status", "stop", "why"),
 )
 SMALL = WebSpec(seed=4, hosts=3, pages=40, flaky=0.0, slow=0.0)
 STATUS_FIELDS = {

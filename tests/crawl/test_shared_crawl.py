@@ -17,7 +17,7 @@ from crawlproj.frontier.frontier import Frontier
 from crawlproj.server.connection import connect
 from crawlproj.worker.join import join
 from tests.servers.fleet import DEMO_WEB, Fleet, fleet
-from tests.servers.origin import Origin, Reply, Route
+from tests.servers.origin import Origin, Reply, Request, Route
 from tests.servers.redis import RedisServer, wait_for
 
 SPEC = WebSpec(seed=7, hosts=50, pages=2000, flaky=0.0, slow=0.0)
@@ -277,3 +277,26 @@ def test_rows_name_no_referer_where_the_crawl_keeps_none(ships: Fleet) -> None:
         assert ships.wait(30) == ["finished"]
         rows = {row["url"]: row["referer"] for row in ships.rows("pages")}
         assert rows == {origin.url("/"): "", origin.url("/a"): ""}
+
+
+def _chain(request: Request) -> Reply:
+    """Page n links to page n + 1."""
+    return Reply(body=f"<a href=/{int(request.path[1:]) + 1}>next</a>".encode())
+
+
+def test_depth_pages_and_pace_can_be_raised_while_the_crawl_runs(ships: Fleet) -> None:
+    with Origin({"/robots.txt": Reply(status=404)}, default=_chain) as origin:
+        worker = ships.start(
+            {"FRONTIER_LEASE_TIMEOUT": "2"}, seeds=origin.url("/1"), depth=1, pages=4, stay="true"
+        )
+        wait_for(lambda: ships.status()["done"] == 2, "the chain's beginning", 30)
+        told = ships.command("change", "site", "depth=2", "pages=5", "delay=0.01")
+        assert (told.returncode, told.stderr) == (0, "")
+        assert "pages 5" in told.stdout and "depth 2" in told.stdout
+        worker.wait_for_log("The crawl goes by pages 5")
+        ships.command("seed", "site", origin.url("/100"))
+        wait_for(lambda: ships.status()["done"] == 5, "what the higher limits allow", 30)
+    wanted = [f"/{number}" for number in (1, 100, 101, 102, 2)]
+    assert sorted(entry.path for entry in origin.requests()[1:]) == wanted
+    lower = ships.command("change", "site", "pages=3")
+    assert (lower.returncode, lower.stderr) == (2, "pages=3: it is 5, and can only be raised\n")
