@@ -66,7 +66,7 @@ class Command(ProjectCommand):
     async def _clear(self) -> None:
         """A demo that was interrupted is forgotten, its web is gone; your own crawl is not."""
         assert self.settings is not None
-        resolved = connection.resolve(self.settings)
+        resolved = connection.resolve_for_command(self.settings)
         client = await connection.connect(resolved.url, resolved.params)
         try:
             frontier = Frontier(client, CRAWL, "")

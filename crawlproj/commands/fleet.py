@@ -73,7 +73,7 @@ class Command(ProjectCommand):
         crawl = check_start(self.settings, spiders, args, _named(opts.spargs))
         folder = Path(Config.from_settings(self.settings).output) / crawl
         folder.mkdir(parents=True, exist_ok=True)
-        resolved = connection.resolve(self.settings)
+        resolved = connection.resolve_for_command(self.settings)
         run = self.settings.get("CRAWL_RUN_ID") or secrets.token_hex(8)
         shared = ["-s", f"CRAWL_RUN_ID={run}"]
         name = self.settings.get("CRAWL_WORKER_ID")

@@ -142,7 +142,7 @@ async def connected(settings: BaseSettings | None) -> AsyncIterator[Any]:
     """A client of the Redis that these settings name, once they have been checked."""
     assert settings is not None
     Config.from_settings(settings)
-    resolved = connection.resolve(settings)
+    resolved = connection.resolve_for_command(settings)
     if resolved.notice:
         print(resolved.notice, file=sys.stderr)
     client = await connection.connect(resolved.url, resolved.params)
@@ -199,7 +199,7 @@ def check_start(settings: Any, names: Iterable[str], args: list[str], given: dic
     Overrides(config.overrides)
     if config.crawl:
         settings.set(arguments()[CRAWL], config.crawl, priority="cmdline")
-    resolved = connection.resolve(settings)
+    resolved = connection.resolve_for_command(settings)
     if resolved.notice:
         print(resolved.notice, file=sys.stderr)
     # Not asyncio.run(): it would leave the thread without the loop that Scrapy looks for.

@@ -93,7 +93,7 @@ def _judges_addresses(handler: Any) -> bool:
 async def check_redis(settings: BaseSettings) -> list[Finding]:
     """It answers, is recent, keeps what it is told, drops nothing, and is near."""
     try:
-        resolved = connection.resolve(settings)
+        resolved = connection.resolve_for_command(settings)
         client = await connection.connect(resolved.url, resolved.params)
     except CrawlError as error:
         return [Finding("fail", "redis", str(error))]

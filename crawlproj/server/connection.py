@@ -23,6 +23,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.conf import closest_scrapy_cfg
+from scrapy.utils.project import inside_project
 
 from crawlproj.errors import ConfigError, RedisUnavailable, RedisUnsuitable
 from crawlproj.server.problems import (
@@ -88,6 +89,17 @@ def resolve(settings: BaseSettings) -> Resolved:
     if not settings.frozen:
         settings.set("REDIS_URL", url, priority="cmdline")
     return Resolved(url, settings.getdict("REDIS_PARAMS"), notice)
+
+
+def resolve_for_command(settings: BaseSettings) -> Resolved:
+    """As `resolve`, but outside of a project the Redis must be named: what happens to answer on
+    this machine is somebody else's."""
+    if redis_url(settings) is None and not inside_project():
+        raise ConfigError(
+            "no project is here, and no Redis was named: go to the folder of your project (where "
+            "its scrapy.cfg is), or give REDIS_URL=redis://host:6379/0"
+        )
+    return resolve(settings)
 
 
 def redis_url(settings: BaseSettings) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from scrapy.settings import Settings
 
 from crawlproj.config import Config
 from tests.servers.fleet import PROJECT
+from tests.servers.redis import RedisServer
 
 
 def profiles() -> dict[str, str]:
@@ -61,6 +63,25 @@ def test_a_mistyped_profile_is_answered_with_those_there_are(tmp_path: Path, nam
     known = ", ".join(profiles())
     assert (code, out) == (2, "")
     assert error == f"SCRAPY_PROJECT=fats: no such profile; scrapy.cfg has {known}\n"
+
+
+@pytest.mark.parametrize("words", ["status site", "crawls", "seed site http://a.example/", "demo"])
+def test_outside_of_a_project_no_redis_is_used_that_nobody_named(
+    tmp_path: Path, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("REDIS_URL", raising=False)
+    code, out, error = scrapy(tmp_path, *words.split(), cwd=tmp_path)
+    assert (code, out) == (2, "")
+    assert error.startswith("no project is here, and no Redis was named: go to the folder")
+    assert error.count("\n") == 1
+
+
+def test_outside_of_a_project_a_redis_that_was_named_is_used(
+    tmp_path: Path, redis_server: RedisServer
+) -> None:
+    words = ["crawls", "--json"]
+    code, out, error = scrapy(tmp_path, *words, cwd=tmp_path, REDIS_URL=redis_server.url)
+    assert (code, json.loads(out), error) == (1, [], "")  # there is none on it
 
 
 def test_every_command_is_registered_for_projects_that_install_the_package() -> None:
