@@ -6,9 +6,6 @@ import argparse
 import asyncio
 from collections.abc import Sequence
 
-from redis.exceptions import NoPermissionError
-
-from crawlproj.errors import CrawlError
 from crawlproj.operate import crawls
 from crawlproj.operate.command import ProjectCommand, connected, offer_json, show
 from crawlproj.operate.crawls import Crawl
@@ -32,14 +29,7 @@ class Command(ProjectCommand):
 
     async def _read(self) -> list[Crawl]:
         async with connected(self.settings) as client:
-            try:
-                names = await crawls.names(client)
-            except NoPermissionError:
-                raise CrawlError(
-                    "This Redis user may not list keys (+scan in its ACL), so crawls cannot be "
-                    "found: give a name, as in scrapy status site"
-                ) from None
-            return [await crawls.read(client, name) for name in names]
+            return [await crawls.read(client, name) for name in await crawls.names(client)]
 
 
 def as_text(found: Sequence[Crawl]) -> str:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from redis.exceptions import RedisError
+from redis.exceptions import NoPermissionError, RedisError
 
 from crawlproj.errors import CrawlError
 from crawlproj.frontier import keys
@@ -44,8 +44,14 @@ async def names(client: Any) -> list[str]:
     """Every crawl, by the key that each has."""
     before, after = keys.meta(_ANY, 0).split(_ANY)
     found: set[str] = set()
-    async for key in client.scan_iter(keys.meta(_ANY, 0), count=AT_ONCE):
-        found.add(key.decode(errors="replace").removeprefix(before).removesuffix(after))
+    try:
+        async for key in client.scan_iter(keys.meta(_ANY, 0), count=AT_ONCE):
+            found.add(key.decode(errors="replace").removeprefix(before).removesuffix(after))
+    except NoPermissionError:
+        raise CrawlError(
+            "This Redis user may not list keys (+scan in its ACL), so crawls cannot be found: give "
+            "a name, as in scrapy status site"
+        ) from None
     return sorted(found)
 
 
@@ -110,6 +116,6 @@ def nearest(name: str, known: Collection[str]) -> str:
 
 
 async def _names_if_allowed(client: Any) -> list[str]:
-    with suppress(RedisError):
+    with suppress(CrawlError, RedisError):
         return await names(client)
     return []

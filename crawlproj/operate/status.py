@@ -175,8 +175,11 @@ def _status(
     workers = _workers(shards)
     state = _state(meta["state"], ledger["discovered"], workers)
     elapsed_s = _elapsed_s(meta, shards[0].now_ms, state)
-    rate = _rate(workers, ledger["done"], elapsed_s) if state == "running" else 0.0
     hosts = host_status.read(frontier.limits, shards)
+    rate, estimate_s = 0.0, None
+    if state == "running":
+        rate = _rate(workers, ledger["done"], elapsed_s)
+        estimate_s = _estimate_s(frontier.limits.pages, ledger, rate, hosts)
     return Status(
         crawl=frontier.crawl,
         epoch=meta["epoch"],
@@ -190,7 +193,7 @@ def _status(
         finished_at=_ended_at(meta) if state in OVER else None,
         elapsed_s=elapsed_s,
         pages_per_s=round(rate, 2),
-        estimate_s=_estimate_s(frontier.limits.pages, ledger, rate, hosts) if rate else None,
+        estimate_s=estimate_s,
         bytes=counts["bytes"],
         statuses=_named(counts, _STATUS),
         reasons=_named(counts, _DEAD),
@@ -254,15 +257,15 @@ def _rate(workers: Iterable[WorkerStatus], done: int, elapsed_s: float) -> float
 
 def _estimate_s(
     pages: int, ledger: Mapping[str, int], rate: float, hosts: Iterable[HostStatus]
-) -> float:
+) -> float | None:
     """As long as the workers need for all that is known, and not less than the host needs whose
-    queue, pause and connections make it the last."""
+    queue, pause and connections make it the last; None if neither is known."""
     left = sum(ledger[name] for name in UNSETTLED)
-    if pages != UNLIMITED:
-        left = min(left, max(0, pages - ledger["done"]))
     slowest_s = max((host.estimate_s for host in hosts), default=0.0)
-    # A page budget may be used up long before the slowest host is through.
-    return round(left / rate if pages != UNLIMITED else max(left / rate, slowest_s), 1)
+    if pages != UNLIMITED:
+        # It may be used up long before the slowest host is through.
+        left, slowest_s = min(left, max(0, pages - ledger["done"])), 0.0
+    return round(max(left / rate if rate else 0.0, slowest_s), 1) or None
 
 
 # Workers, memory, the seen filter

@@ -180,6 +180,8 @@ def test_the_estimate_is_bounded_by_the_slowest_host(fleet: Fleet) -> None:
         assert (now.slowest[0].host, now.slowest[0].queued) == (HOSTS[3], 100)
         assert now.estimate_s == 100 * 1.0 / 2
         assert f"for {HOSTS[3]} cannot be read faster" in status_view.as_text(now)
+        await mine.renew(MINUTE_MS, {})
+        assert (await look(mine)).estimate_s == 50  # nothing was done yet: the bound holds
 
     fleet.run(test())
 
