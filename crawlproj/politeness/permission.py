@@ -17,7 +17,7 @@ import logging
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -55,6 +55,7 @@ UNREACHABLE_S = 600
 
 RECHECK_S = 3600
 DENIAL = robots.pack(0, robots.Verdict.DENY_ALL)
+NO_FILE = robots.pack(0, robots.Verdict.ALLOW_ALL)
 
 LONG_BYTES = 8 * 1024
 """A longer file takes milliseconds to read, in which a worker has better things to do."""
@@ -150,7 +151,7 @@ class Permission:
 
     # What others have found
 
-    async def learn(self, leases: Iterable[Lease]) -> None:
+    async def learn(self, leases: Sequence[Lease]) -> None:
         """Hear what other workers have found about the hosts of these leases; a robots.txt among
         them that can be answered by it is not fetched."""
         claims_s: dict[str, int] = {}
@@ -247,9 +248,12 @@ class Permission:
             await self._unreachable(wanted, held)
         elif verdict is robots.Verdict.RULES:
             await self._obey(response, wanted, held)
-        elif verdict is not robots.Verdict.REDIRECT or not await self._follow(
-            target_of(response), wanted, held
-        ):
+        elif 300 <= response.status < 400:
+            is_followed = verdict is robots.Verdict.REDIRECT
+            if not is_followed or not await self._follow(target_of(response), wanted, held):
+                # Too many for this host, or to nowhere: others may have got here by fewer.
+                await self._tell(wanted._replace(via=()), NO_FILE, KEPT_S)
+        else:
             nothing = robots.pack(response.status, robots.Verdict.ALLOW_ALL)
             await self._tell_all(wanted, held, nothing, KEPT_S, RobotsRules())
 

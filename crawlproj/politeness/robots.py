@@ -27,8 +27,8 @@ MOST_BYTES = 500 * 1024
 """How much of a file is read; RFC 9309, 2.5."""
 MOST_REDIRECTS = 5
 """Redirects followed to reach a file, after which it counts as unavailable; RFC 9309, 2.3.1.2."""
-MOST_PACKED_BYTES = 128 * 1024
-"""Kept of one host for all workers. 500 KiB of rules for us fit, if they are of human making."""
+MOST_PACKED_BYTES = 256 * 1024
+"""Kept of one host for all workers: 500 KiB of rules for us fit, unless they are noise."""
 MOST_SITEMAPS = 1000
 WHOLE_BYTES = 8 * 1024
 """A file of this size is kept as it is, a longer one is cut down to what concerns us."""

@@ -16,6 +16,7 @@ from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier, Limits
 from crawlproj.frontier.levels import FIRST, MOVED
 from crawlproj.frontier.messages import Kind, Lease, Push
+from crawlproj.frontier.records import encode_rest
 from crawlproj.politeness import robots, robots_memory, robots_store
 from crawlproj.politeness.permission import LONG_BYTES, UNREACHABLE_S, Permission
 from crawlproj.politeness.robot_rules import MOST_STARRED_OCTETS
@@ -301,6 +302,20 @@ def test_of_many_that_lead_to_one_over_a_third_host_that_is_asked_once_too(run: 
     run(play)
 
 
+def test_redirects_that_are_too_many_for_one_host_are_not_for_another_on_the_way(run: Run) -> None:
+    async def play(one: Asker, _: Asker) -> None:
+        await one.fetch(robots_txt(A), 301, Location=f"{B}/robots.txt")
+        for number in range(robots.MOST_REDIRECTS):
+            assert await one.ttl(A) <= ASKED_S
+            await one.fetch(leased(one.pushed.pop()), 301, Location=f"{C}/{number}")
+        assert one.pushed == []
+        assert await one.knows(A) is None
+        await one.look(page(B))
+        assert one.permission.refusal(B, f"{B}/x") == ""
+
+    run(play)
+
+
 def test_a_file_of_another_name_is_fetched_once_a_worker_however_many_lead_to_it(run: Run) -> None:
     async def play(one: Asker, other: Asker) -> None:
         await one.fetch(lent(B, "/rules", to=A))
@@ -332,6 +347,22 @@ def test_a_robots_txt_that_was_lost_with_its_workers_too_often_allows_nothing(ru
         lost = lent(B, to=A)
         await one.permission.lost([(lost.host, lost.level, lost.entry), (B, 0, b"\3\1/page")])
         assert await other.knows(A) == "robots_unreachable"
+
+    run(play)
+
+
+@pytest.mark.parametrize("meta", [{ROBOTS_TXT: 5}, {ROBOTS_TXT: A, "robots_via": "x"}])
+def test_a_record_of_a_robots_txt_that_is_not_ours_is_set_aside_and_another_one_asks(
+    run: Run, meta: dict[str, object]
+) -> None:
+    async def play(one: Asker, _: Asker) -> None:
+        entry = encode_rest("/robots.txt", {"meta": meta})
+        foreign = Lease(0, 1, A, FIRST, entry)
+        await one.look(foreign)
+        held = Held(foreign)
+        assert not one.permission.admit(Request(f"{A}/robots.txt", meta=meta), held)
+        assert held.bad_record
+        await look_on([one], page(A), lambda: bool(one.pushed))
 
     run(play)
 

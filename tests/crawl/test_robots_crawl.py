@@ -22,7 +22,7 @@ from redis import Redis
 from crawlproj.demo.log import Logged, smallest_gap_s
 from crawlproj.frontier import keys
 from crawlproj.operate.audit import RESOLUTION_S
-from crawlproj.politeness.permission import ASKED_S
+from crawlproj.politeness.robots_store import ASKED_S
 from tests.servers.fleet import Fleet, fleet
 from tests.servers.origin import HANG, RESET, Origin, Raw, Reply, Request, Route
 from tests.servers.redis import RedisServer, wait_for

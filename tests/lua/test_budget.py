@@ -61,6 +61,23 @@ def test_a_shard_without_spare_pages_offers_none(crawl: HandCrawl) -> None:
     assert crawl.state().raw == before.raw
 
 
+def test_a_shard_whose_urls_all_wait_offers_a_page_since_they_may_wait_for_the_other(
+    crawl: HandCrawl,
+) -> None:
+    crawl.open(pages=2)
+    worker = crawl.worker()
+    worker.push(*(link(A, f"/{number}") for number in range(5)))
+    lease = worker.lease_one()
+    assert worker._call("give", [1, 0]) == []
+    worker.settle(Settlement(lease.token, "wait", delay_ms=MINUTE_MS, hold_ms=MINUTE_MS))
+    assert worker._call("give", [1, 0]) == [1, 1, 1]
+    assert crawl.state().meta["pages"] == 1
+    worker._call("given", [1])
+    assert worker._call("give", [1, 0]) == [2, 1, 1]
+    worker._call("given", [2])
+    assert worker._call("give", [1, 0]) == []
+
+
 def test_an_offer_is_taken_once_however_often_it_arrives(crawl: HandCrawl) -> None:
     crawl.open(pages=1)
     worker = crawl.stranger()

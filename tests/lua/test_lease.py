@@ -254,6 +254,25 @@ def test_a_robots_txt_that_has_moved_here_is_leased_though_the_hosts_own_pages_a
     assert worker.finish() == "finished"
 
 
+def test_a_robots_txt_that_has_moved_here_outlasts_a_stop_and_ends_with_those_who_wait_for_it(
+    crawl: HandCrawl,
+) -> None:
+    crawl.open(pages=1)
+    worker = crawl.worker()
+    worker.push(link(A, "/1"), link(B, "/waits"))
+    worker.done(worker.lease_one())
+    worker.push(unfiltered(A, "/rules", MOVED))
+    before = crawl.state().queues
+    assert worker.control("stopping", ["running"]) == "stopping"
+    assert worker.lease().leases == []
+    assert worker.finish() == "stopped"
+    assert crawl.state().queues == before
+    assert worker.control("running", ["stopped"]) == "running"
+    assert worker.lease().state == "limit"
+    assert worker.drain("page_limit") == 2
+    assert worker.finish() == "finished"
+
+
 def test_a_retry_of_a_host_at_its_limit_is_filtered_when_it_falls_due(crawl: HandCrawl) -> None:
     crawl.open(per_host=2, pages_per_host=1)
     worker = crawl.worker()
