@@ -237,6 +237,7 @@ def test_each_kind_has_its_own_file_with_its_columns_even_beside_o(project: Path
     crawl(project, "one_of_each", "-O", "pages.json", "-O", "raw-%(worker)s.jsonl")
     assert files(project) == [
         "failures-host_1_a-0001.csv",
+        "items-host_1_a-0001.jsonl",
         "pages-host_1_a-0001.csv",
         "pages-host_1_a-0001.jsonl",
         "stats-host_1_a-0001.csv",
@@ -249,6 +250,7 @@ def test_each_kind_has_its_own_file_with_its_columns_even_beside_o(project: Path
         header, _only = rows(output(project) / f"{kind}-host_1_a-0001.csv")
         assert tuple(header) == columns
     assert tuple(json_rows(output(project) / "pages-host_1_a-0001.jsonl")[0]) == PAGE_COLUMNS
+    assert json_rows(output(project) / "items-host_1_a-0001.jsonl") == [{"own": "item"}]
     ordered = json.loads((project / "pages.json").read_text("utf-8"))
     assert [item.get("url") or item.get("own") for item in ordered] == ["http://a.test/1", "item"]
 
