@@ -454,7 +454,7 @@ def test_the_same_seed_is_fetched_as_often_as_it_is_pushed(
         wait_for(lambda: len(shop.status()["workers"]) == 2, "two workers", 40)
         seeds = [origin.url("/1")] * 3 + [origin.url("/2")]
         redis_server.cli("rpush", "shop:start_urls", *seeds)
-        wait_for(lambda: shop.status()["dead"] == 4, "every page", 40)
+        wait_for(lambda: len(origin.requests()) == 4, "every page", 40)
         assert shop.stop() == ["stopped"] * 2
         assert fetch_counts(origin.requests()) == {origin.url("/1"): 3, origin.url("/2"): 1}
 
