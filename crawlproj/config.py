@@ -8,6 +8,7 @@ that only has our scheduler, those that are near to none of ours are left alone.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from scrapy import Spider
 
 BY_FINGERPRINT, BY_URL = "fingerprint", "url"
+DEPLOYED = ("CRAWL_NAME",)
+"""Settings that may come from the environment, as REDIS_URL does."""
 PREFIXES = ("CRAWL_", "FRONTIER_", "POLITENESS_", "SEEN_")
 
 
@@ -477,13 +480,19 @@ class Config:
         named = set(given)
         values = {}
         for spec in fields(cls):
-            raw = settings.get(spec.metadata["setting"])
+            raw = _given(settings, spec.metadata["setting"])
             if raw is None or raw == "":
                 continue
             argument = spec.metadata["argument"]
             name = argument if argument in named else spec.metadata["setting"]
             values[spec.name] = _parsed(name, raw, spec.metadata["accepts"])
         return _checked(cls(**{**_from_scrapy(settings, values), **values}))
+
+
+def _given(settings: Mapping[str, Any], name: str) -> Any:
+    """A setting, or what the environment says where that is how workers are deployed."""
+    value = settings.get(name)
+    return os.environ.get(name) if name in DEPLOYED and value in (None, "") else value
 
 
 def _checked(config: Config) -> Config:
@@ -530,7 +539,7 @@ def asked_for(settings: BaseSettings) -> set[str]:
 def crawl_name(settings: Mapping[str, Any], spider: Spider | type[Spider]) -> str:
     """The crawl that a spider works at: what its keys in Redis, its folder and its logs are called
     by. Everybody who needs the name asks here."""
-    return str(settings.get("CRAWL_NAME") or spider.name)
+    return str(_given(settings, "CRAWL_NAME") or spider.name)
 
 
 def arguments() -> dict[str, str]:

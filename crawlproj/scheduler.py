@@ -28,7 +28,7 @@ from crawlproj.discover.patterns import Evidence
 from crawlproj.discover.quarantine import Quarantine
 from crawlproj.discover.ranking import Novelty, strategy
 from crawlproj.discover.rules import Rules
-from crawlproj.discover.seeds import Intake, parse_seed
+from crawlproj.discover.seeds import LOOK_EVERY_S, Intake, parse_seed
 from crawlproj.discover.sitemap_reading import SitemapReader
 from crawlproj.dupefilter import SeenFilter
 from crawlproj.engine.watch import EngineWatch
@@ -223,17 +223,19 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
 
     async def _wait_for_seeds(self) -> None:
         try:
-            while True:
+            while not self.is_open:
                 epoch = self.frontier.shards[0].epoch
                 found = await self._lobby.wait()
                 if found in ("stopped", "nothing"):
-                    self._watch.close(
-                        found if found == "stopped" else self._idle.reason or "finished"
-                    )
+                    reason = "stopped" if found == "stopped" else self._idle.reason
+                    self._watch.close(reason or "finished")
                     return
-                brings, at = found != "crawl", "" if found == "own seed" else epoch
-                if await self._join(brings_seed=brings, seed_found_at=at):
-                    return
+                try:
+                    at = "" if found == "own seed" else epoch
+                    await self._join(brings_seed=found != "crawl", seed_found_at=at)
+                except connection.OUTAGE as error:
+                    logger.warning("Redis does not answer (%s); waiting for it", error)
+                    await asyncio.sleep(LOOK_EVERY_S)
         except Exception as error:
             is_known = isinstance(error, CrawlError)
             logger.error("%s", error, exc_info=None if is_known else error)

@@ -220,7 +220,10 @@ def _check_spider(names: Iterable[str], args: list[str]) -> None:
     if not args:
         raise ConfigError(f"which spider? {known} (scrapy crawl site)")
     if args[0] not in spiders:
-        raise ConfigError(f"{args[0]}: no such spider; {known} (scrapy crawl site)")
+        raise ConfigError(
+            f"{args[0]}: no such spider; {known} (scrapy crawl site -a crawl={args[0]}, if that is "
+            "the name of a crawl)"
+        )
     if len(args) > 1:
         raise ConfigError(f"too many arguments, from {args[1]!r} on; -a NAME=VALUE gives one")
 

@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 from crawlproj.discover.seeds import AT_ONCE, LOOK_EVERY_S, TROUBLE, SeedList, parse_seed
 from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import DISMISSALS, Frontier
-from crawlproj.frontier.refusals import CrawlWiped
+from crawlproj.frontier.refusals import CrawlReplaced, CrawlWiped
 from crawlproj.urls import normalise
 from crawlproj.worker.idle import Idle
 
@@ -143,7 +143,7 @@ class Lobby:
         try:
             about = {"host": socket.gethostname(), "pid": os.getpid(), "pages": 0}
             await shard.renew(worker, int(self.lease_timeout_s * 1000), about)
-        except CrawlWiped:
+        except (CrawlWiped, CrawlReplaced):
             return  # another has begun: that shows the next time
         self._shown_at = time.monotonic()
 

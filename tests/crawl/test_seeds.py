@@ -326,7 +326,7 @@ def test_workers_that_are_killed_while_seeds_come_lose_none(
     pushed = []
     for round_number, life_s in enumerate((0.0, 0.02, 0.05)):
         worker = ships.start(quick, delay=0, per_host=4, stay="true")
-        worker.wait_for_log("the crawl 'site'")
+        worker.wait_for_log("crawl 'site'")
         batch = [origin.url(f"/{round_number}/{number}") for number in range(400)]
         redis_server.cli("lpush", SEEDS, *batch)
         pushed += batch

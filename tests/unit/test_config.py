@@ -6,12 +6,14 @@ import math
 from typing import Any
 
 import pytest
+from scrapy import Spider
 from scrapy.settings import Settings
 
 from crawlproj.config import (
     PREFIXES,
     Config,
     arguments,
+    crawl_name,
     of_others,
     options,
     refuse_unknown_arguments,
@@ -331,3 +333,14 @@ def test_scrapys_retries_are_all_allowed_unless_the_attempts_are_given(
     settings: dict[str, Any], attempts: int
 ) -> None:
     assert Config.from_settings(settings).max_attempts == attempts
+
+
+def test_the_crawls_name_comes_from_the_settings_the_environment_or_the_spider(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spider = Spider(name="site")
+    assert crawl_name(Settings(), spider) == "site"
+    monkeypatch.setenv("CRAWL_NAME", "deployed")
+    assert crawl_name(Settings(), spider) == Config.from_settings(Settings()).crawl == "deployed"
+    named = Settings({"CRAWL_NAME": "docs"})
+    assert crawl_name(named, spider) == Config.from_settings(named).crawl == "docs"
