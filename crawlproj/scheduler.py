@@ -161,6 +161,7 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
             self.frontier = Frontier(
                 client, crawl, name, one_in, replication=replication, overrides=overrides
             )
+            join.say_what_is_not_heeded(self._crawler.settings, crawl)
             if not await self._join(brings_seed=bool(self.config.seeds)):
                 self._lobby = self._make_lobby()
                 self._waiting = asyncio.create_task(self._wait_for_seeds())

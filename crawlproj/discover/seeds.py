@@ -84,13 +84,14 @@ class SeedList:
             return int(await count[self.shape](self.key))
 
     async def peek(self, most: int | None = None) -> list[bytes]:
-        """The seeds that have waited longest (best first, in a sorted set)."""
+        """The seeds whose turn it is: of a list its head, as scrapy-redis takes them, so that with
+        `rpush` it is first come, first served; of a sorted set the best."""
         with self._explained():
             if self.shape == SET:
                 return list(await self.client.srandmember(self.key, most or await self.size()))
             if self.shape == SORTED_SET:
                 return list(await self.client.zrevrange(self.key, 0, (most or 0) - 1))
-            return list(reversed(await self.client.lrange(self.key, -(most or 0), -1)))
+            return list(await self.client.lrange(self.key, 0, (most or 0) - 1))
 
     async def add(self, seeds: Sequence[str]) -> None:
         """Let seeds wait behind those that do; in a sorted set they have no priority."""
@@ -100,7 +101,7 @@ class SeedList:
             elif self.shape == SORTED_SET:
                 await self.client.zadd(self.key, dict.fromkeys(seeds, 0), nx=True)
             else:
-                await self.client.lpush(self.key, *seeds)
+                await self.client.rpush(self.key, *seeds)
 
     async def mark_found(self, found: Collection[str], named: Collection[str]) -> None:
         """Remember names of hosts that seeds lead to though no user has named them, and forget
@@ -125,7 +126,7 @@ class SeedList:
         else:
             removal = self.client.pipeline(transaction=False)
             for seed in seeds:
-                removal.lrem(self.key, -1, seed)
+                removal.lrem(self.key, 1, seed)
             await removal.execute()
 
     async def reject(self, seed: bytes, reason: str) -> None:

@@ -42,6 +42,11 @@ _APART = (LEASE, "depth", "referer", PROXY, SENT_LOGIN, FROM_ENVIRONMENT)
 """Keys of `request.meta` that are not stored with the rest of it."""
 
 _PLAIN = (type(None), bool, int, float, str, bytes)
+_COLLECTIONS: dict[Any, type] = {b"\0tuple": tuple, b"\0set": set, b"\0frozenset": frozenset}
+_TAGS = {kind: tag for tag, kind in _COLLECTIONS.items()}
+"""What msgpack has no word for is a map of a tag and a list: an extension would be neater, but
+Redis's scripts cannot read it. What is derived from these, a named tuple say, becomes a list."""
+
 _DEFAULTS = {"method": "GET", "encoding": "utf-8", "body": b"", "flags": [], "cookies": {}}
 _KEPT = ("callback", "errback", "method", "headers", "body", "cookies", "encoding", "flags")
 
@@ -246,7 +251,7 @@ def _trimmed(record: list[Any]) -> list[Any]:
 
 
 def _fields(entry: bytes, host: str) -> tuple[str, int, str, dict[str, Any]]:
-    record = msgpack.unpackb(entry[2:], strict_map_key=False)
+    record = msgpack.unpackb(entry[2:], strict_map_key=False, object_hook=_restored)
     url, depth, referer, rest = (*record, "", {})[:4] if len(record) == 2 else (*record, {})[:4]
     found = (type(url), type(depth), type(referer), type(rest))
     if found != (str, int, str, dict):
@@ -256,9 +261,26 @@ def _fields(entry: bytes, host: str) -> tuple[str, int, str, dict[str, Any]]:
 
 def _storable(value: Any, where: str) -> Any:
     if isinstance(value, dict):
-        return {_plain(k, where): _storable(v, f"{k!r} in {where}") for k, v in value.items()}
-    if isinstance(value, list | tuple | set):
-        return [_storable(item, where) for item in value]
+        return {_key(k, where): _storable(v, f"{k!r} in {where}") for k, v in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        items = [_storable(item, where) for item in value]
+        tag = _TAGS.get(type(value))
+        return {tag: items} if tag else items
+    return _plain(value, where)
+
+
+def _restored(found: dict[Any, Any]) -> Any:
+    """A map, or the collection that stands in it under a tag."""
+    if len(found) == 1:
+        [(tag, items)] = found.items()
+        if kind := _COLLECTIONS.get(tag):
+            return kind(items)
+    return found
+
+
+def _key(value: Any, where: str) -> Any:
+    if isinstance(value, bytes) and value in _COLLECTIONS:
+        raise RecordError(f"{where}: {value!r} cannot be a key")
     return _plain(value, where)
 
 
@@ -275,7 +297,7 @@ def _plain(value: Any, where: str) -> Any:
         return value
     raise RecordError(
         f"{where}: a {type(value).__name__} cannot be stored for another worker; use text, "
-        "numbers, lists and dicts"
+        "numbers, lists, tuples, sets and dicts"
     )
 
 

@@ -272,6 +272,23 @@ def _seed_list(client: Any, settings: BaseSettings, key: str) -> SeedList:
     return SeedList(client, key, LIST)
 
 
+def say_what_is_not_heeded(settings: BaseSettings, crawl: str) -> None:
+    """Settings of scrapy-redis by which somebody expects what does not happen here."""
+    if settings.getbool("SCHEDULER_FLUSH_ON_START"):
+        logger.warning(
+            "SCHEDULER_FLUSH_ON_START is not heeded: no start wipes what workers share; "
+            "scrapy purge %s --yes begins anew",
+            crawl,
+        )
+    queue = str(settings.get("SCHEDULER_QUEUE_CLASS") or "")
+    if queue and "Priority" not in queue:
+        logger.warning(
+            "SCHEDULER_QUEUE_CLASS=%s is not heeded: a host's requests are fetched by priority, "
+            "and among equals first come, first served",
+            queue,
+        )
+
+
 def waits_for_ever(spider: Spider) -> bool:
     """True for a scrapy-redis spider that was not given a time after which to close."""
     return isinstance(spider, RedisMixin) and not getattr(spider, "max_idle_time", 0)

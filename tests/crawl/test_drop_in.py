@@ -364,25 +364,32 @@ SCRAPY_REDIS = {
 }
 
 
-def test_requests_are_the_same_when_they_are_for_scrapy_redis(
+def test_seeds_come_and_requests_are_the_same_as_with_scrapy_redis(
     shop: Shop, redis_server: RedisServer
 ) -> None:
-    """What a spider asks for is fetched, whatever we would think of the links of a page; and a
-    fingerprinter of the project's own has the last word."""
+    """Seeds from the same end of their list. What a spider asks for is fetched, whatever we would
+    think of the links of a page; and a fingerprinter of the project's own has the last word."""
     add_spider(shop.ships.project, "shop", VARIANTS)
     own = {"REQUEST_FINGERPRINTER_CLASS": "shop.spiders.shop.ByPath"}
     projects: list[dict[str, Any]] = [SCRAPY_REDIS, {}, own]
     with ExitStack() as stack:
         origins = [stack.enter_context(Origin({}, default=Reply())) for _ in projects]
         for number, origin in enumerate(origins):
-            redis_server.cli("-n", str(number), "lpush", "shop:start_urls", origin.url("/"))
+            for push, paths in (("rpush", ("/", "/last")), ("lpush", ("/second", "/first"))):
+                seeds = map(origin.url, paths)
+                redis_server.cli("-n", str(number), push, "shop:start_urls", *seeds)
             url = redis_server.url.replace("/0", f"/{number}")
-            shop.crawl({**STOP_WHEN_IDLE, "REDIS_URL": url, **projects[number]})
+            one_by_one = {"REDIS_URL": url, "CONCURRENT_REQUESTS": 1}
+            shop.crawl({**STOP_WHEN_IDLE, **one_by_one, **projects[number]})
         for worker in shop.ships.workers:
             assert worker.wait(60) == "finished", worker.log[-4000:]
         theirs, ours, by_path = (
             sorted((one.method, one.path) for one in origin.requests()) for origin in origins
         )
+    for origin in origins[:2]:
+        fetched = [one.path for one in sorted(origin.requests())]
+        seeds = [path for path in fetched if path in ("/", "/first", "/second", "/last")]
+        assert seeds == ["/first", "/second", "/", "/last"]
     assert ours == theirs
     assert ("GET", "/p?utm_source=b") in ours
     paths = [path.partition("?")[0] for _, path in by_path]
@@ -448,7 +455,8 @@ def test_the_same_seed_is_fetched_as_often_as_it_is_pushed(
     shop: Shop, redis_server: RedisServer
 ) -> None:
     # scrapy-redis's spiders ask for their seeds unfiltered: pushing one again refreshes it.
-    with Origin({}) as origin:
+    add_spider(shop.ships.project, "shop", FAN)
+    with Origin({}, default=Reply()) as origin:
         for _ in range(2):
             shop.crawl()
         wait_for(lambda: len(shop.status()["workers"]) == 2, "two workers", 40)
@@ -526,7 +534,9 @@ def test_no_start_and_no_exit_of_a_worker_wipes_what_is_shared(
         redis_server.cli("lpush", "shop:start_urls", origin.url("/"))
         first = shop.crawl({**slow, "SCHEDULER_PERSIST": "False"})
         wait_for(lambda: shop.status()["done"] > 3, "some pages", 40)
-        second = shop.crawl({**slow, "SCHEDULER_FLUSH_ON_START": "True"})
+        fifo = "scrapy_redis.queue.FifoQueue"
+        old = {"SCHEDULER_FLUSH_ON_START": "True", "SCHEDULER_QUEUE_CLASS": fifo}
+        second = shop.crawl({**slow, **old})
         wait_for(lambda: len(shop.status()["workers"]) == 2, "two workers", 40)
         first.process.terminate()
         assert first.wait(20) == "shutdown"
@@ -536,6 +546,8 @@ def test_no_start_and_no_exit_of_a_worker_wipes_what_is_shared(
         origin.url(f"/n/{n}"): 1 for n in range(40)
     }
     assert_settled(shop.status())
+    assert "SCHEDULER_FLUSH_ON_START is not heeded" in second.log
+    assert "SCHEDULER_QUEUE_CLASS=scrapy_redis.queue.FifoQueue is not heeded" in second.log
 
 
 TAKES_ITS_TIME = """

@@ -99,7 +99,7 @@ def test_the_seed_command_takes_urls_a_file_and_standard_input(
     assert json.loads(added.stdout) == {"given": 3, "new": 1, "refused": 1}
     assert added.stderr.startswith("refused: nonsense: ") and added.stderr.count("\n") == 1
     waiting = [b"http://a/1", b'{"url": "http://a/3"}', b"http://a/2", b"http://a/4"]
-    assert redis.lrange(SEEDS, 0, -1) == waiting[::-1]
+    assert redis.lrange(SEEDS, 0, -1) == waiting
 
 
 def test_a_seed_of_the_crawl_that_runs_is_known_already(ships: Fleet, origin: Origin) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import hypothesis.strategies as st
 import msgpack
@@ -103,8 +103,20 @@ def test_the_lease_of_a_request_is_not_stored_with_it() -> None:
     assert entry == encode_link("/", 0)
 
 
-def test_tuples_and_sets_come_back_as_lists() -> None:
-    assert round_trip(Request(f"{HOST}/", meta={"a": (1, 2), "b": {3}})).meta["a"] == [1, 2]
+def test_tuples_and_sets_come_back_as_they_were() -> None:
+    value = {"a": (1, ({2}, [3, ()])), "b": {(4,), "5"}, "c": frozenset(), "d": [{6: (7,)}]}
+    request = round_trip(Request(f"{HOST}/", meta={"deep": value}, cb_kwargs={"pair": (8, 9)}))
+    assert (request.meta["deep"], request.cb_kwargs) == (value, {"pair": (8, 9)})
+
+
+def test_a_named_tuple_comes_back_as_a_list() -> None:
+    named = NamedTuple("named", [("x", int)])(1)
+    assert round_trip(Request(f"{HOST}/", meta={"a": named})).meta["a"] == [1]
+
+
+def test_what_stands_for_a_tuple_is_no_key_of_a_dict() -> None:
+    with pytest.raises(RecordError, match="cannot be a key"):
+        encode_request(Request(f"{HOST}/", meta={"a": {b"\0tuple": 5}}), HOST, SPIDER)
 
 
 @pytest.mark.parametrize("url", [f"{HOST}:80/x", f"{HOST.upper()}/x", f"{HOST}?x"])
@@ -251,6 +263,8 @@ records = st.recursive(
 
 @given(st.binary() | st.builds(entry_of, records) | st.builds(entry_of, st.lists(records)))
 @example(entry_of(["/", 0, "", {"headers": {"a": {}}}]))
+@example(entry_of(["/", 0, "", {"meta": {"a": {b"\0set": [[]]}}}]))
+@example(entry_of(["/", 0, "", {b"\0tuple": 5}]))
 @example(entry_of(["/", 0, "", {"cookies": 5, "flags": 7, "cb_kwargs": []}]))
 @example(entry_of(["/", 0, "", {"encoding": "no-such-codec", "body": "ü"}]))
 def test_no_bytes_do_more_than_be_refused(entry: bytes) -> None:
