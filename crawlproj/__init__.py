@@ -42,6 +42,8 @@ The life of a URL, and who moves it
    back, its late verdicts find nothing to settle. Cut off from Redis for as long, it breaks off by
    itself what is under way.
 8. When nothing is queued, delayed or leased anywhere, `worker/finish.py` ends the crawl for all.
+   The next one begins with its first seed; until then workers wait in `worker/lobby.py`. What of a
+   crawl's plan can be changed while it goes on is in `worker/replan.py`.
 
 Every script counts what it moves, so at any moment
 discovered = queued + delayed + leased + done + dead + filtered.
