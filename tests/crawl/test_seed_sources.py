@@ -5,27 +5,19 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Iterator
-from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
 from redis import Redis
 
 from crawlproj.frontier import keys
-from tests.servers.fleet import Fleet, fleet
+from tests.servers.fleet import Fleet
 from tests.servers.origin import HANG, Origin, Raw, Reply, Request, Route
-from tests.servers.redis import RedisServer
 from tests.servers.search_pages import duckduckgo, searxng
 
 SEEDS = keys.start_urls("site")
 PAGES = [f"https://p{number}.example/" for number in range(25)]
 QUICK = ("-s", "POLITENESS_DELAY=0", "-s", "DOWNLOAD_TIMEOUT=5")
-
-
-@pytest.fixture
-def ships(tmp_path: Path, redis_server: RedisServer) -> Iterator[Fleet]:
-    with fleet(tmp_path, redis_server.url) as sailing:
-        yield sailing
 
 
 def seeds(redis: Redis) -> list[str]:
@@ -246,7 +238,7 @@ def test_a_seed_that_a_sitemap_names_opens_no_network_that_its_user_has_not(
     assert worker.wait() == "finished"
     assert ships.status()["filtered"] == {"address": 1} and origin.requests() == []
     assert said(seed(ships, inside))[1] == "1 new, 0 known already, 0 refused\n"
-    worker = ships.start({"ROBOTSTXT_OBEY": False, "CRAWL_RUN_ID": "2"}, delay=0)
+    worker = ships.start({"ROBOTSTXT_OBEY": False, "CRAWL_RUN_ID": ""}, delay=0)
     assert worker.wait() == "finished"
     assert ships.urls()[-1:] == [inside]
 

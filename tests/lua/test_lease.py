@@ -374,3 +374,13 @@ def test_a_robots_txt_goes_before_its_own_pages_and_not_before_better_ones_of_ot
         (A, ROBOTS_TXT),
         (C, ROBOTS_TXT),
     ]
+
+
+def test_a_connection_that_has_rested_while_its_host_stood_in_line_counts(crawl: HandCrawl) -> None:
+    crawl.open(per_host=2)
+    worker = crawl.worker()
+    worker.push(*(link(A, f"/{number}", 1) for number in range(3)), link(B, "/b"))
+    worker.done(worker.lease_one(), pause_ms=MINUTE_MS)
+    assert crawl.state().hosts[A].at == "ready"
+    crawl.at(2)
+    assert paths(worker.lease(3)) == ["/1", "/2", "/b"]

@@ -89,6 +89,7 @@ end
 local function lease_from(name, most)
   local host = load_host(name)
   host.at = 'ready'
+  if #host.cooling > 0 then rest_from_now(host) end  -- one that stands in line is not woken for it
   local level, free = host.levels[#host.levels], host_slots(host)
   local is_page = level and is_link(level)
   local slots = math.min(want - leased, free, most, is_page and links or math.huge)
@@ -129,6 +130,7 @@ end
 local function lease_from_group(name)
   local group, line = load_group(name), LINE .. name
   group.at = 'ready'
+  if #group.cooling > 0 then rest_from_now(group) end
   local first = redis.call('ZRANGE', line, 0, 0)[1]
   if first and load_host(first).group == name then
     lease_from(first, math.min(1, group_slots(group, load_host(first))))
