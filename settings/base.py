@@ -29,9 +29,9 @@ CONCURRENT_REQUESTS = 32
 CONCURRENT_REQUESTS_PER_DOMAIN = 1000
 
 # Scrapy's own parts, doing the same for less (crawlproj/engine)
-STATS_CLASS = "crawlproj.engine.stats.Stats"
-DOWNLOADER = "crawlproj.engine.downloader.Downloader"
-ITEM_PROCESSOR = "crawlproj.engine.item_pipelines.ItemPipelines"
+STATS_CLASS = "crawlproj.engine.parts.Stats"
+DOWNLOADER = "crawlproj.engine.parts.Downloader"
+ITEM_PROCESSOR = "crawlproj.engine.parts.ItemPipelines"
 
 DOWNLOADER_MIDDLEWARES = {
     # The frontier and the download handler do what these do.
@@ -44,7 +44,7 @@ DOWNLOADER_MIDDLEWARES = {
     # Nearer to the server than retries and redirects, which hide what they send on.
     "crawlproj.politeness.middleware.PolitenessMiddleware": 845,
     "scrapy.downloadermiddlewares.stats.DownloaderStats": None,
-    "crawlproj.engine.counts.DownloaderStats": 850,
+    "crawlproj.engine.parts.DownloaderStats": 850,
 }
 
 DOWNLOAD_HANDLERS = {

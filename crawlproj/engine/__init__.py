@@ -4,8 +4,9 @@ engine (`watch.py`), and Scrapy's own parts, doing the same for less.
 Scrapy pays for every page what only some crawls need: a task for each layer between engine and
 handler, a coroutine around each plain return value, a look for receivers of signals that nobody
 hears. What stands here does the same work for the same middlewares, pipelines and receivers, and
-pays when it is needed. Most parts are named by one of Scrapy's settings, and can be set back to
-Scrapy's own.
+pays when it is needed. Most parts are named by one of Scrapy's settings (through `parts.py`), and
+can be set back to Scrapy's own; none is used with a Scrapy that they were not tested with
+(`versions.py`).
 
 | setting | here |
 |---|---|

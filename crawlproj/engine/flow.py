@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, signals
-from scrapy.core import scraper as scrapy_scraper
 from scrapy.core.spidermw import SpiderMiddlewareManager
 from scrapy.http import Response
-from scrapy.utils import asyncio as scrapy_asyncio
-from scrapy.utils.defer import maybe_deferred_to_future
+from scrapy.utils.defer import aiter_errback, iter_errback, maybe_deferred_to_future
 from scrapy.utils.log import logformatter_adapter
 from twisted.python.failure import Failure
 
@@ -26,6 +24,7 @@ from crawlproj.engine.downloader import Downloader
 
 if TYPE_CHECKING:
     from scrapy.core.engine import ExecutionEngine
+    from scrapy.core.scraper import Scraper
 
 logger = logging.getLogger("scrapy.core.engine")
 
@@ -145,26 +144,30 @@ class SpiderMiddlewares(SpiderMiddlewareManager):
                 yield output
 
 
-async def one_by_one(
-    outputs: Iterable[Any] | AsyncIterator[Any],
-    count: int,
-    process: Callable[..., Coroutine[Any, Any, None]],
-    *args: Any,
-    **kwargs: Any,
-) -> None:
-    """What a callback yields, in turn. Scrapy makes a queue and two tasks a page to do that,
-    even where CONCURRENT_ITEMS is 1."""
-    if count != 1:
-        await _parallel(outputs, count, process, *args, **kwargs)
-    elif isinstance(outputs, AsyncIterator):
-        async for output in outputs:
-            await process(output, *args, **kwargs)
-    else:
-        for output in outputs:
-            await process(output, *args, **kwargs)
+class Outputs:
+    """What callbacks yield, in turn. Scrapy makes a queue and two tasks a page to do that, even
+    where CONCURRENT_ITEMS is 1."""
 
+    def __init__(self, scraper: Scraper) -> None:
+        self._scraper = scraper
+        self._in_parallel = scraper.handle_spider_output_async
 
-_parallel = scrapy_asyncio._parallel_asyncio
+    async def handle(
+        self,
+        result: Iterable[Any] | AsyncIterator[Any],
+        request: Request,
+        response: Response | Failure,
+    ) -> None:
+        scraper = self._scraper
+        if scraper.concurrent_items != 1:
+            await self._in_parallel(result, request, response)
+        elif isinstance(result, AsyncIterator):
+            on_error = scraper.handle_spider_error
+            async for output in aiter_errback(result, on_error, request, response):
+                await scraper._process_spidermw_output_async(output, response)
+        else:
+            for output in iter_errback(result, scraper.handle_spider_error, request, response):
+                await scraper._process_spidermw_output_async(output, response)
 
 
 def quicken(engine: ExecutionEngine) -> None:
@@ -173,4 +176,5 @@ def quicken(engine: ExecutionEngine) -> None:
     manager = engine.scraper.spidermw
     if type(manager) is SpiderMiddlewareManager:
         manager.__class__ = SpiderMiddlewares
-    scrapy_scraper._parallel_asyncio = one_by_one  # type: ignore[attr-defined, assignment]
+    scraper = engine.scraper
+    scraper.handle_spider_output_async = Outputs(scraper).handle  # type: ignore[method-assign]

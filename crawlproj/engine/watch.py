@@ -13,22 +13,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
-from scrapy import Request, version_info
+from scrapy import Request
 from scrapy.downloadermiddlewares.retry import RetryMiddleware
 from scrapy.signalmanager import SignalManager
-from scrapy.utils.defer import _schedule_coro, ensure_awaitable
+from scrapy.utils.defer import deferred_from_coro, ensure_awaitable
 
-from crawlproj.engine import flow
-from crawlproj.engine.signals import Signals
+from crawlproj.engine.versions import is_tested
 
 if TYPE_CHECKING:
     from scrapy.core.engine import ExecutionEngine
     from scrapy.crawler import Crawler
     from scrapy.http import Response
-
-
-KNOWN_SCRAPY = (2, 19)
-"""The version whose engine crawlproj/engine/flow.py follows step by step."""
 
 
 class _Observed(set[Request]):
@@ -57,8 +52,12 @@ class EngineWatch:
     def quicken(self) -> None:
         """Let Scrapy do less for nothing, where no setting can say so (crawlproj/engine). Another
         Scrapy than the one that was looked at goes its own way."""
-        if version_info[:2] != KNOWN_SCRAPY:
+        if not is_tested():
             return
+        # Imported here: with another Scrapy it may not even be possible.
+        from crawlproj.engine import flow
+        from crawlproj.engine.signals import Signals
+
         flow.quicken(self._engine)
         if type(self._crawler.signals) is SignalManager:
             self._crawler.signals.__class__ = Signals
@@ -121,7 +120,7 @@ class EngineWatch:
         """Close the spider, gracefully, unless it is closing already."""
         slot = self._engine._slot
         if slot is not None and slot.closing is None:
-            _schedule_coro(self._engine.close_spider_async(reason=reason))
+            deferred_from_coro(self._engine.close_spider_async(reason=reason))
 
     def cut(self) -> int:
         """Break off every download that is under way; returns how many there were."""

@@ -31,7 +31,7 @@ PLAIN = {
 }
 OURS = "crawlproj."
 ROBOTS = "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware"
-COUNTS = "crawlproj.engine.counts.DownloaderStats"
+COUNTS = "crawlproj.engine.parts.DownloaderStats"
 _PRIORITY = (SETTINGS_PRIORITIES["spider"] + SETTINGS_PRIORITIES["cmdline"]) // 2
 """Above what a spider says, below what the user does."""
 

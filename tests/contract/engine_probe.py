@@ -15,8 +15,10 @@ from typing import Any
 
 import scrapy
 from scrapy import Request, signals
+from scrapy.core import scraper
 from scrapy.crawler import Crawler, CrawlerProcess
 from scrapy.exceptions import DontCloseSpider, IgnoreRequest
+from scrapy.utils import asyncio as scrapy_asyncio
 
 from crawlproj.engine.flow import Flow
 from crawlproj.engine.watch import EngineWatch
@@ -122,9 +124,9 @@ class ProbeSpider(scrapy.Spider):
 
 VARIES = ("downloader/response_bytes", "log_", "memusage")
 QUICK = {
-    "STATS_CLASS": "crawlproj.engine.stats.Stats",
-    "DOWNLOADER": "crawlproj.engine.downloader.Downloader",
-    "ITEM_PROCESSOR": "crawlproj.engine.item_pipelines.ItemPipelines",
+    "STATS_CLASS": "crawlproj.engine.parts.Stats",
+    "DOWNLOADER": "crawlproj.engine.parts.Downloader",
+    "ITEM_PROCESSOR": "crawlproj.engine.parts.ItemPipelines",
     "CONCURRENT_ITEMS": 1,
 }
 
@@ -144,6 +146,7 @@ def main(origin: str, quick: bool) -> None:
     crawler = process.create_crawler(ProbeSpider)
     process.crawl(crawler, origin=origin, quick=quick)
     process.start()
+    assert scraper._parallel_asyncio is scrapy_asyncio._parallel_asyncio, "for this engine alone"
     assert crawler.stats is not None
     counts = {
         name: value

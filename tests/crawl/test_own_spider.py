@@ -15,6 +15,7 @@ from redis import Redis
 
 from crawlproj.config import Config
 from crawlproj.demo.log import fetch_counts, smallest_gap_s
+from crawlproj.engine.versions import PLAIN
 from crawlproj.frontier import keys
 from crawlproj.operate.audit import RESOLUTION_S
 from tests.servers.fleet import PROJECT, Fleet, Worker, fleet
@@ -58,6 +59,7 @@ class PlainSpider(Spider):
         yield Request(self.first)
 
     async def parse(self, response):
+        self.logger.info("Downloader of %s", type(self.crawler.engine.downloader).__module__)
         if hasattr(self, "length"):
             yield Request(response.urljoin("/" + "x" * int(self.length)))
         for path in getattr(self, "follow", "").split():
@@ -250,3 +252,18 @@ def test_items_of_a_plain_spider_are_written_gathered_counted_and_merged(ships: 
     assert "items.jsonl" in command(ships, "merge", "plain")
     lines = (ships.output / "plain" / "items.jsonl").read_text().splitlines()
     assert sorted(map(str, map(json.loads, lines))) == sorted(map(str, ours))
+
+
+@pytest.mark.parametrize("plain", ["", "1"], ids=["ours", "Scrapy's"])
+def test_a_crawl_goes_with_scrapys_own_parts_as_with_ours(ships: Fleet, plain: str) -> None:
+    """As it does with a Scrapy that ours were not tested with."""
+    with Origin({}, default=Reply()) as origin:
+        env = {**own_env(ships), **({PLAIN: plain} if plain else {})}
+        args = {"first": origin.url("/"), "length": "5"}
+        worker = ships.start(HERE, spider="plain", env=env, **args)
+        assert worker.wait(30) == "finished", worker.log[-4000:]
+    assert {entry.path for entry in origin.requests()} == {"/robots.txt", "/", "/xxxxx"}
+    module = "scrapy.core.downloader" if plain else "crawlproj.engine.downloader"
+    assert f"Downloader of {module}\n" in worker.log
+    now = ships.status("plain")
+    assert (now["state"], now["dead"], now["balance"]) == ("finished", 0, 0)

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import IO
 
 PROJECT = Path(__file__).parents[2]
-BEFORE_START = ("LD_PRELOAD", "CRAWL_FAILPOINT")
+BEFORE_START = ("LD_PRELOAD", "CRAWL_FAILPOINT", "CRAWL_PLAIN_SCRAPY")
 """Variables that are read when Python, or a module of ours, is loaded."""
 
 PACKAGES = ("crawlproj", "scrapy_redis", "scrapy.downloadermiddlewares", "scrapy.spidermiddlewares")
