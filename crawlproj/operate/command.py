@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from redis.exceptions import RedisError
+from scrapy.addons import AddonManager
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
@@ -64,6 +65,8 @@ class ProjectCommand(ScrapyCommand):
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         check_profile()
         super().process_options(args, opts)
+        assert self.settings is not None
+        AddonManager.load_pre_crawler_settings(self.settings)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         self._refuse_surplus(args)

@@ -11,6 +11,7 @@ import argparse
 import logging
 from typing import TYPE_CHECKING, Any
 
+from scrapy.addons import AddonManager
 from scrapy.commands import ScrapyCommand
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 
@@ -30,6 +31,7 @@ PLAIN = {
     "CRAWL_REPORTS": False,
 }
 OURS = "crawlproj."
+ADDON = "crawlproj.addon.Addon"
 ROBOTS = "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware"
 COUNTS = "crawlproj.engine.parts.DownloaderStats"
 _PRIORITY = (SETTINGS_PRIORITIES["spider"] + SETTINGS_PRIORITIES["cmdline"]) // 2
@@ -38,8 +40,11 @@ _PRIORITY = (SETTINGS_PRIORITIES["spider"] + SETTINGS_PRIORITIES["cmdline"]) // 
 
 def leave_frontier(settings: BaseSettings) -> bool:
     """Have Scrapy's scheduler where a project has ours; False if it has not."""
+    AddonManager.load_pre_crawler_settings(settings)
     if not is_in_use(settings):
         return False
+    # It has said what there is to say, and would say it again.
+    settings.set("ADDONS", {**settings.getdict("ADDONS"), ADDON: None}, priority=_PRIORITY)
     for name, value in PLAIN.items():
         settings.set(name, value, priority=_PRIORITY)
     ours = default_feeds()

@@ -113,7 +113,7 @@ CASES: list[tuple[list[str], str]] = [
     (["runspider", "alone.py", "-o", "-:json", *MINE], "Next"),
     (["list"], "books\n"),
     (["edit", "books"], "books.py\n"),
-    (["settings", "--get", "SCHEDULER"], "crawlproj.scheduler.Scheduler\n"),
+    (["settings", "--get", "SPIDER_MODULES"], "spiders"),
     (["version"], "Scrapy "),
     (["genspider", "-l"], "basic"),
 ]

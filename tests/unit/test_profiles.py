@@ -12,6 +12,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from scrapy.addons import AddonManager
 from scrapy.settings import Settings
 
 from crawlproj.config import Config
@@ -29,6 +30,7 @@ def profiles() -> dict[str, str]:
 def test_a_profile_holds_settings_that_can_be_used(name: str) -> None:
     settings = Settings()
     settings.setmodule(import_module(profiles()[name]))
+    AddonManager.load_pre_crawler_settings(settings)
     Config.from_settings(settings)
     assert settings["SCHEDULER"] == "crawlproj.scheduler.Scheduler"
 
