@@ -18,7 +18,7 @@ from crawlproj.frontier.records import glance
 from crawlproj.frontier.refusals import CrawlFinished
 from crawlproj.frontier.shard import Shard
 from crawlproj.items import utc_timestamp
-from crawlproj.output.merge import FORGOTTEN
+from crawlproj.output.parts import FORGOTTEN
 from crawlproj.urls import normalise
 
 AT_ONCE = 500

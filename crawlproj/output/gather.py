@@ -20,7 +20,8 @@ from scrapy.utils.conf import feed_process_params_from_cli
 from scrapy.utils.misc import load_object
 
 from crawlproj.errors import ConfigError
-from crawlproj.output.merge import ITEMS, MergeError, merge
+from crawlproj.output.merge import MergeError, merge
+from crawlproj.output.parts import ITEMS
 from crawlproj.plural import counted
 
 if TYPE_CHECKING:

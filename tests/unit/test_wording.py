@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawlproj.output.merge import KindReport, MergeReport
+from crawlproj.output.merge_report import KindReport, MergeReport
 from crawlproj.plural import counted, plural
 
 
