@@ -45,7 +45,13 @@ from crawlproj.frontier.levels import level
 from crawlproj.frontier.messages import Kind, Lease, Push, Settlement, State
 from crawlproj.frontier.pacing import Overrides
 from crawlproj.frontier.proxies import Proxies
-from crawlproj.frontier.records import RecordError, encode_changed, encode_request, glance
+from crawlproj.frontier.records import (
+    LEASE,
+    RecordError,
+    encode_changed,
+    encode_request,
+    glance,
+)
 from crawlproj.frontier.replication import Replication
 from crawlproj.output.reports import Reports
 from crawlproj.plural import counted
@@ -394,7 +400,7 @@ class Scheduler(scrapy_redis_scheduler.Scheduler):  # type: ignore[misc]
         if sent_on and self.notes.is_sent_back(request, sent_on):
             sent_on.retry_entry = self._encode_again(request, found.host, sent_on)
             return True
-        kind = _kind(request)
+        kind = _kind(request, sent_on)
         if kind == Kind.LINK and self.df.request_seen(request):
             self.df.log(request, self.spider)
             return False
@@ -601,7 +607,9 @@ def _rules(config: Config) -> Rules:
     )
 
 
-def _kind(request: Request) -> Kind:
-    if request.meta.get("is_start_request"):
+def _kind(request: Request, sent_on: Held | None) -> Kind:
+    # What a callback makes of a seed often takes over its meta, and is no seed for that.
+    is_own = LEASE not in request.meta or sent_on is not None
+    if is_own and request.meta.get("is_start_request"):
         return Kind.SEED
     return Kind.UNFILTERED if request.dont_filter else Kind.LINK

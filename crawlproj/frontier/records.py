@@ -38,6 +38,9 @@ FOUND = "crawl_found"
 """Key of `request.meta` that marks a seed at a host that something on the web has named, and no
 user: it opens no address that links may not lead to."""
 
+_LED_TO = ("redirects", "redirect_urls", FOUND)
+"""Keys of `request.meta`, ours and Scrapy's, of a request to where the web has led."""
+
 _APART = (LEASE, "depth", "referer", PROXY, SENT_LOGIN, FROM_ENVIRONMENT)
 """Keys of `request.meta` that are not stored with the rest of it."""
 
@@ -213,7 +216,7 @@ def glance(host: str, entry: bytes) -> Glance:
     try:
         url, depth, referer, rest = _fields(entry, host)
         meta = rest.get("meta", {})
-        redirected = bool(meta.get("redirects") or meta.get(FOUND))
+        redirected = any(map(meta.get, _LED_TO))
         return Glance(url, depth, referer or _sent_referer(rest), entry[0], redirected)
     except Exception:
         return Glance(host, 0, "", entry[0] if entry else 0)

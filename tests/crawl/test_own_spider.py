@@ -20,12 +20,14 @@ from crawlproj.frontier import keys
 from crawlproj.operate.audit import RESOLUTION_S
 from tests.servers.fleet import PROJECT, Fleet, Worker, fleet
 from tests.servers.origin import Origin, Reply, Route
+from tests.servers.origin import Request as OriginRequest
 from tests.servers.redis import PATIENCE, RedisServer
 
 SPIDER = """
 from dataclasses import dataclass
 
 from scrapy import Request, Spider
+from scrapy.downloadermiddlewares.retry import get_retry_request
 
 
 class Prices:
@@ -60,6 +62,10 @@ class PlainSpider(Spider):
 
     async def parse(self, response):
         self.logger.info("Downloader of %s", type(self.crawler.engine.downloader).__module__)
+        if response.body == b"try again":
+            yield get_retry_request(response.request, spider=self, reason="it says so")
+        if hasattr(self, "beside"):
+            yield Request(self.beside, meta=response.meta)
         if hasattr(self, "length"):
             yield Request(response.urljoin("/" + "x" * int(self.length)))
         for path in getattr(self, "follow", "").split():
@@ -116,6 +122,31 @@ def test_a_redirect_that_scrapy_follows_keeps_the_pause_its_host_asks_for(ships:
     requests = sorted(origin.requests())
     assert [request.path for request in requests] == ["/robots.txt", "/a", "/b"]
     assert smallest_gap_s(requests)[origin.host] >= delay_s - RESOLUTION_S
+
+
+def test_neither_a_redirect_nor_a_link_with_the_meta_of_a_seed_opens_an_address(
+    ships: Fleet,
+) -> None:
+    own = {"ROBOTSTXT_OBEY": "False", "CRAWL_ALLOW_ADDRESSES": ""}
+    with Origin({}, default=Reply(), address="127.0.99.99") as beside:
+        routes: dict[str, Route] = {
+            "/": Reply(),
+            "/go": Reply(302, {"Location": beside.url("/redirected")}),
+        }
+        with Origin(routes) as origin:
+            crawl(ships, own, first=origin.url("/"), beside=beside.url("/link"))
+            crawl(ships, own, first=origin.url("/go"), crawl="other")
+    assert {entry.path for entry in origin.requests()} == {"/", "/go"}
+    assert beside.requests() == []
+
+
+def test_a_seed_that_its_callback_asks_for_once_more_is_fetched_once_more(ships: Fleet) -> None:
+    def first_not(request: OriginRequest) -> Reply:
+        return Reply(body=b"try again" if request.attempt == 1 else b"")
+
+    with Origin({"/": first_not}) as origin:
+        crawl(ships, {"ROBOTSTXT_OBEY": "False"}, first=origin.url("/"))
+    assert fetch_counts(origin.requests()) == {origin.url("/"): 2}
 
 
 def test_what_is_wrong_is_said_before_a_scheduler_derived_from_ours_starts(ships: Fleet) -> None:
