@@ -79,7 +79,7 @@ def start(
     words: list[str], env: dict[str, str], cwd: Path, *, stdin: int, stdout: int, stderr: int
 ) -> ScrapyProcess | subprocess.Popen[bytes]:
     """Begin `scrapy WORDS`, with these open files."""
-    if any(name in env for name in BEFORE_START):
+    if _needs_an_interpreter(env):
         command = [sys.executable, "-m", "scrapy", *words]
         return subprocess.Popen(
             command, env=env, cwd=cwd, stdin=stdin, stdout=stdout, stderr=stderr
@@ -92,6 +92,12 @@ def start(
     pid = int(server.recv(64))
     os.set_blocking(read, False)
     return ScrapyProcess(pid, os.fdopen(read, "rb", buffering=0))
+
+
+def _needs_an_interpreter(env: dict[str, str]) -> bool:
+    path = env.get("PYTHONPATH", "").split(os.pathsep)
+    is_customised = any((Path(part) / "sitecustomize.py").exists() for part in path)
+    return is_customised or any(name in env for name in BEFORE_START)
 
 
 def run(
