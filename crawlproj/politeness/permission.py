@@ -32,7 +32,7 @@ from crawlproj.frontier.messages import Kind, Lease, Push
 from crawlproj.politeness import robots
 from crawlproj.politeness.robot_rules import PATH, RobotsRules
 from crawlproj.politeness.robots_memory import Known, Memory, bound
-from crawlproj.politeness.robots_store import ASKED_S, CLAIM_S, Kept, RobotsStore
+from crawlproj.politeness.robots_store import ASKED_S, CLAIM_S, KEPT_S, Kept, RobotsStore
 from crawlproj.politeness.wanted import Wanted, target_of
 from crawlproj.urls import Url
 from crawlproj.worker.outcome import PUT_OFF_MS, Held
@@ -49,7 +49,6 @@ logger = logging.getLogger(__name__)
 REASON = "robots_txt"
 """How the ledger counts a robots.txt that has been dealt with."""
 
-KEPT_S = 24 * 3600
 UNREACHABLE_S = 600
 """How long a host whose robots.txt cannot be had is left alone, before it is asked again."""
 

@@ -1,6 +1,8 @@
 """What Redis keeps of each host's robots.txt for all workers: a record of the file (robots.py) or,
 as long as there is none, a claim of whoever is on the way to get it. Both expire.
 
+A record is good for the crawl in which it was made: the next one of that name asks anew.
+
 A claim can name the host in whose queue the file stands, after a redirect: it is renewed while
 something stands there, however long that takes. Knows nothing of rules.
 """
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+KEPT_S = 24 * 3600
+"""For how long a file is believed, at most."""
+
 ASKED_S = 60
 """How long others trust in a claim, before one of them asks again."""
 
@@ -35,6 +40,10 @@ GRACE_S = 2.0
 """How long that worker waits for it before it asks."""
 
 _CLAIM, _ELSEWHERE = b"", b"\0"
+_CLAIMS = (_CLAIM, _ELSEWHERE)
+
+MARK_BYTES = 8
+"""Of the crawl's epoch, before each record."""
 
 
 class Kept(NamedTuple):
@@ -67,7 +76,10 @@ class RobotsStore:
         if any(isinstance(reply, OutOfMemoryError) for reply in replies):
             replies = await self._ask(dict.fromkeys(claims_s, 0))
         found = zip(claims_s, replies[::2], replies[1::2], strict=True)
-        return {host: await self._read(host, value, ttl_s) for host, value, ttl_s in found}
+        return {
+            host: await self._read(host, value, ttl_s, claims_s[host])
+            for host, value, ttl_s in found
+        }
 
     async def _ask(self, claims_s: dict[str, int]) -> list[Any]:
         pipeline = self._frontier.client.pipeline(transaction=False)
@@ -83,7 +95,7 @@ class RobotsStore:
         replies: list[Any] = await pipeline.execute(raise_on_error=False)
         return replies[: 2 * len(claims_s)]
 
-    async def _read(self, host: str, value: Any, ttl_s: Any) -> Kept:
+    async def _read(self, host: str, value: Any, ttl_s: Any, claim_s: int) -> Kept:
         if isinstance(value, Exception):
             if not str(value).startswith("WRONGTYPE"):
                 raise value
@@ -91,23 +103,44 @@ class RobotsStore:
             return Kept()
         if value is None:
             return Kept(left_s=ttl_s)
-        if value[:1] in (_CLAIM, _ELSEWHERE):
+        if value[:1] in _CLAIMS:
             return Kept(
                 None, ttl_s, is_claimed=True, stands_at=value[1:].decode("utf-8", "replace")
             )
-        return Kept(value, max(1, ttl_s))
+        if not value.startswith(self._mark):
+            return await self._replace(host, claim_s)
+        return Kept(value[len(self._mark) :], max(1, ttl_s))
+
+    async def _replace(self, host: str, claim_s: int) -> Kept:
+        """Put a claim in the place of what an earlier crawl has left, unless another worker was
+        quicker with that or with a record."""
+        if not claim_s:
+            return Kept()
+        before = await self._frontier.client.set(self._key(host), _CLAIM, get=True, ex=claim_s)
+        if before and before.startswith(self._mark):
+            await self._frontier.client.set(self._key(host), before, ex=KEPT_S)
+            return Kept(before[len(self._mark) :], KEPT_S)
+        return Kept(left_s=claim_s, is_claimed=before is not None and before[:1] in _CLAIMS)
+
+    @property
+    def _mark(self) -> bytes:
+        """What the records of this crawl begin with, other than those of earlier ones."""
+        return self._frontier.shards[0].epoch[:MARK_BYTES].encode()
 
     async def keep(self, host: str, record: bytes, seconds: int) -> None:
         """Tell all workers what a host's robots.txt says."""
+        await self._set(host, self._mark + record, seconds)
+
+    async def _set(self, host: str, value: bytes, seconds: int) -> None:
         try:
-            await self._frontier.client.set(self._key(host), record, ex=seconds)
+            await self._frontier.client.set(self._key(host), value, ex=seconds)
         except OutOfMemoryError:
             logger.info("Redis has no room for %s/robots.txt: other workers ask for it too", host)
 
     async def claim(self, host: str, seconds: int, stands_at: str = "") -> None:
         """Say that it is on the way, and in which other host's queue."""
         value = _ELSEWHERE + stands_at.encode() if stands_at else _CLAIM
-        await self.keep(host, value, seconds)
+        await self._set(host, value, seconds)
 
     async def is_ours_to_ask(self, host: str, kept: Kept) -> bool:
         """Whether a robots.txt that pages wait for is this worker's to ask for, now: true once.

@@ -27,6 +27,7 @@ from crawlproj.frontier.refusals import CrawlDamaged
 from crawlproj.frontier.wire import unpack
 from crawlproj.operate import status
 from crawlproj.politeness.permission import Permission
+from crawlproj.politeness.robots_store import MARK_BYTES
 from crawlproj.server.connection import connect
 from crawlproj.worker.join import join
 from spiders.site import SiteSpider
@@ -277,10 +278,10 @@ def test_hostile_seeds_are_rejected_each_with_its_reason_and_the_good_one_is_tak
 
 
 HOSTILE_ROBOTS = {
-    "another type": lambda redis, key: redis.rpush(key, "x"),
-    "a hash": lambda redis, key: redis.hset(key, "a", "b"),
-    "bytes": lambda redis, key: redis.set(key, b"\xff" * 100),
-    "a bomb": lambda redis, key: redis.set(key, DEEP),
+    "another type": lambda redis, key, _: redis.rpush(key, "x"),
+    "a hash": lambda redis, key, _: redis.hset(key, "a", "b"),
+    "bytes": lambda redis, key, mark: redis.set(key, mark + b"\xff" * 100),
+    "a bomb": lambda redis, key, mark: redis.set(key, mark + DEEP),
 }
 
 
@@ -299,7 +300,7 @@ def test_robots_rules_that_are_not_ours_are_fetched_again(
             longest_pause_s=60,
         )
         key = keys.robots(CRAWL, 0, A)
-        HOSTILE_ROBOTS[name](redis, key)
+        HOSTILE_ROBOTS[name](redis, key, frontier.shards[0].epoch[:MARK_BYTES].encode())
         page = Lease(0, 1, A, 0, b"")
         await permission.learn([page])
         assert not redis.exists(key)
