@@ -137,8 +137,13 @@ def normalise(
 
 
 def absolute(url: str, base: str) -> str:
-    """A URL as it is written if it is a whole one, else resolved."""
-    return url if url.lower().startswith(("http://", "https://")) else urljoin(base, url)
+    """A URL as it is written if it is a whole one, or cannot be resolved, else resolved."""
+    if url.lower().startswith(("http://", "https://")):
+        return url
+    try:
+        return urljoin(base, url)
+    except ValueError:
+        return url
 
 
 def bare_name(host: str) -> str:

@@ -16,7 +16,7 @@ from crawlproj.errors import ConfigError
 from crawlproj.fetch.documents import Documents
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.operate import crawls
-from crawlproj.operate.command import FrontierCommand, show
+from crawlproj.operate.command import FrontierCommand, complain, show
 from crawlproj.operate.seed_sources import MOST_SEEDS, Source
 from crawlproj.operate.seeding import Adding
 from crawlproj.worker import join
@@ -76,7 +76,7 @@ class Command(FrontierCommand):
             left_out = []
             await adding.add(_given(rest, opts.file), lambda _: True)
         for part in left_out:
-            print(f"left out: {part}", file=sys.stderr)
+            complain(f"left out: {part}")
         found = {"given": adding.given, "new": adding.new, "refused": adding.refused}
         known = adding.given - adding.new - adding.refused
         show(opts, found, f"{adding.new} new, {known} known already, {adding.refused} refused")

@@ -16,6 +16,7 @@ its form, or wants a proof that a human searches, must not pass for one without 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Any, NamedTuple, Protocol
@@ -24,9 +25,12 @@ from urllib.parse import parse_qs, urlencode, urljoin, urlsplit
 from parsel import Selector
 
 from crawlproj.errors import ConfigError, CrawlError
+from crawlproj.urls import absolute
 
 MOST_BYTES = 5 * 1024 * 1024
 """Of one page of results."""
+_RANK = re.compile(r"[0-9]{1,9}")
+"""How many results have been shown before a page."""
 
 
 class SearchError(CrawlError):
@@ -104,10 +108,13 @@ class DuckDuckGo:
 
     @staticmethod
     def _unwrapped(page: str, href: str) -> str:
-        """Where a link leads; nothing for an advertisement."""
-        parts = urlsplit(urljoin(page, href))
-        if parts.path == "/l/":
-            parts = urlsplit(next(iter(parse_qs(parts.query).get("uddg", ())), ""))
+        """Where a link leads; nothing for an advertisement, and what is no URL."""
+        try:
+            parts = urlsplit(urljoin(page, href))
+            if parts.path == "/l/":
+                parts = urlsplit(next(iter(parse_qs(parts.query).get("uddg", ())), ""))
+        except ValueError:
+            return ""
         is_page = parts.scheme in ("http", "https") and not parts.path.endswith("/y.js")
         return parts.geturl() if is_page else ""
 
@@ -121,8 +128,8 @@ class DuckDuckGo:
                 for field in form.xpath(".//input")
                 if (name := field.attrib.get("name"))
             }
-            if fields.get("s", "").isdecimal() and int(fields["s"]) > shown:
-                return Ask(urljoin(answer.url, form.attrib.get("action", "")), fields)
+            if _RANK.fullmatch(fields.get("s", "")) and int(fields["s"]) > shown:
+                return Ask(absolute(form.attrib.get("action", ""), answer.url), fields)
         return None
 
 

@@ -33,7 +33,7 @@ from crawlproj.frontier.messages import Push
 from crawlproj.frontier.records import FOUND
 from crawlproj.plural import counted
 from crawlproj.server.connection import OUTAGE
-from crawlproj.urls import bare_name, normalise
+from crawlproj.urls import UrlError, bare_name, normalise
 
 logger = logging.getLogger(__name__)
 
@@ -112,10 +112,13 @@ class SeedList:
         if named:
             await self.client.srem(key, *named)
 
-    async def found_hosts(self) -> set[str]:
-        """Names of hosts that only something on the web has named."""
-        names = await self.client.smembers(keys.found_hosts(self.key))
-        return {name.decode(errors="replace") for name in names}
+    async def found_hosts(self, among: Collection[str]) -> set[str]:
+        """Those of these names of hosts that only something on the web has named."""
+        names = list(among)
+        if not names:
+            return set()
+        is_found = await self.client.smismember(keys.found_hosts(self.key), names)
+        return {name for name, found in zip(names, is_found, strict=True) if found}
 
     async def remove(self, seeds: Iterable[bytes]) -> None:
         """Forget seeds that the frontier has."""
@@ -241,17 +244,18 @@ class Intake:
 
     async def _take(self) -> int:
         waiting = await self._seeds.peek(AT_ONCE)
-        found_hosts = await self._seeds.found_hosts()
+        made: list[tuple[bytes, list[Request]]] = []
         pushes: list[Push] = []
         refused: list[tuple[bytes, str]] = []
         for data in waiting:
-            try:
-                requests = self._requests_of(data)
-                if found_hosts:
-                    _mark_found(requests, found_hosts)
+            with _noted(data, refused):
+                made.append((data, self._requests_of(data)))
+        hosts = {_name(request) for _, requests in made for request in requests}
+        found_hosts = await self._seeds.found_hosts(hosts - {""})
+        for data, requests in made:
+            with _noted(data, refused):
+                _mark_found(requests, found_hosts)
                 pushes += [self._to_push(request) for request in requests]
-            except Exception as error:  # what a spider makes of a seed can fail in any way
-                refused.append((data, str(error) or type(error).__name__))
         await self._push(pushes)
         if not waiting or not self._is_open():
             return 0
@@ -270,7 +274,24 @@ class Intake:
         return requests
 
 
+@contextmanager
+def _noted(data: bytes, refused: list[tuple[bytes, str]]) -> Iterator[None]:
+    """Inside, what is wrong with a seed is noted: what a spider makes of it can fail in any way."""
+    try:
+        yield
+    except Exception as error:
+        refused.append((data, str(error) or type(error).__name__))
+
+
+def _name(request: Request) -> str:
+    """The host of a seed; nothing where its URL can be none."""
+    try:
+        return bare_name(normalise(request.url).host)
+    except UrlError:
+        return ""
+
+
 def _mark_found(requests: Iterable[Request], found_hosts: Collection[str]) -> None:
     for request in requests:
-        if bare_name(normalise(request.url).host) in found_hosts:
+        if _name(request) in found_hosts:
             request.meta[FOUND] = True

@@ -97,7 +97,7 @@ def _tokens(prefix: str) -> re.Pattern[str]:
     and quoted HTML are taken along, so that nothing inside is found."""
     name = f"{re.escape(prefix)}:" if prefix else ""
     text = rf"{_TEXT}(?:{_CDATA}{_TEXT}){{0,8}}+"
-    inside = r"(?:[\s/][^>]{0,8192}+)?+>"
+    inside = r"(?:[\s/][^<>]{0,8192}+)?+>"
     return re.compile(
         rf"<!--[^-]*+(?:-(?!->)[^-]*+)*+(?:-->|\Z)"
         rf"|<!\[CDATA\[[^\]]*+(?:\](?!\]>)[^\]]*+)*+(?:\]\]>|\Z)"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import re
 import sys
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
@@ -32,6 +33,9 @@ from crawlproj.worker import join
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
+
+_CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+"""All but line breaks."""
 
 CRAWL = "crawl"
 """The argument that names the crawl, of every spider."""
@@ -75,7 +79,7 @@ class ProjectCommand(ScrapyCommand):
         except ConfigError as error:
             raise UsageError(str(error)) from None
         except (CrawlError, RedisError, OSError) as error:
-            print(" ".join(str(error).split()), file=sys.stderr)
+            complain(" ".join(str(error).split()))
             self.exitcode = 1
         except KeyboardInterrupt:
             self.exitcode = 1
@@ -162,7 +166,17 @@ def offer_json(parser: argparse.ArgumentParser) -> None:
 
 def show(opts: argparse.Namespace, found: Any, text: str) -> None:
     """Print the result: JSON for scripts, text for people."""
-    print(json.dumps(found, indent=2) if opts.json else text)
+    print(json.dumps(found, indent=2) if opts.json else printable(text))
+
+
+def complain(text: str) -> None:
+    """Say what is wrong, on standard error."""
+    print(printable(text), file=sys.stderr)
+
+
+def printable(text: str) -> str:
+    """A text that does nothing to a terminal but show: what the web says may hold its commands."""
+    return _CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 def speak_in_one_line(parser: argparse.ArgumentParser) -> None:

@@ -23,6 +23,8 @@ from crawlproj.urls import Url, UrlError, absolute, normalise
 
 MOST_SEEDS = 1_000_000
 """Seeds from one source."""
+MOST_PROBLEMS = 100
+"""Parts that could not be had of which each is told."""
 MOST_SITEMAPS = 10_000
 """Sitemaps that are read on behalf of one."""
 
@@ -36,12 +38,24 @@ class SourceError(CrawlError):
 
 @dataclass
 class Source:
-    """Reads one source. `left_out` says of each part of it that could not be had why."""
+    """Reads one source."""
 
     documents: Documents
     most: int = MOST_SEEDS
-    left_out: list[str] = field(default_factory=list)
+    _problems: list[str] = field(default_factory=list)
+    _unsaid: int = 0
     _found: dict[str, None] = field(default_factory=dict)
+
+    @property
+    def left_out(self) -> list[str]:
+        """What could not be had, and why: as much of it as anybody reads."""
+        return [*self._problems, *([f"{self._unsaid:,} more"] if self._unsaid else [])]
+
+    def _leave_out(self, problem: str) -> None:
+        if len(self._problems) < MOST_PROBLEMS:
+            self._problems.append(problem)
+        else:
+            self._unsaid += 1
 
     async def search(self, engine: Engine, words: str) -> AsyncIterator[list[str]]:
         """The organic results of a search, in order: one request a page of them."""
@@ -54,7 +68,7 @@ class Source:
             except CrawlError as error:
                 if not self._found:
                     raise
-                self.left_out.append(f"further results: {error}")
+                self._leave_out(f"further results: {error}")
                 return
             new = self._new(results.urls)
             yield new
@@ -82,7 +96,7 @@ class Source:
             if not found.is_index:
                 yield self._new(found.urls)
             elif steps >= MOST_STEPS:
-                self.left_out.append(f"{one}: an index {counted(steps, 'step')} from the first")
+                self._leave_out(f"{one}: an index {counted(steps, 'step')} from the first")
             else:
                 inner = self._inner(one, found.urls, known)
                 waiting.extend((each, steps + 1) for each in inner)
@@ -103,12 +117,12 @@ class Source:
             try:
                 url = normalise(text, index, drop=None)
             except UrlError as error:
-                self.left_out.append(f"{text[:200]}: {error}")
+                self._leave_out(f"{text[:200]}: {error}")
                 continue
             if url in known:
                 continue
             if len(known) >= MOST_SITEMAPS:
-                self.left_out.append(f"{index}: sitemaps beyond {MOST_SITEMAPS:,}")
+                self._leave_out(f"{index}: sitemaps beyond {MOST_SITEMAPS:,}")
                 break
             known.add(url)
             inner.append(url)
@@ -124,7 +138,7 @@ class Source:
                 raise FetchError(f"{url}: status {document.status}")
             found = await read(document)
             if found.overflow:
-                self.left_out.append(f"{url}: all beyond the first {sitemaps.MOST_URLS:,} URLs")
+                self._leave_out(f"{url}: all beyond the first {sitemaps.MOST_URLS:,} URLs")
             return found
         except sitemaps.TooLarge as error:
             problem = f"{url}: {error}"
@@ -132,7 +146,7 @@ class Source:
             problem = str(error)
         if url == first:
             raise SourceError(problem)
-        self.left_out.append(problem)
+        self._leave_out(problem)
         return None
 
     def _new(self, urls: list[str]) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Sequence
 
 from scrapy import Request
@@ -13,6 +12,7 @@ from crawlproj.discover.seeds import SeedList, parse_seed
 from crawlproj.dupefilter import SeenFilter
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.records import Address
+from crawlproj.operate.command import complain
 from crawlproj.urls import Url, bare_name, normalise
 from crawlproj.worker import join
 
@@ -51,7 +51,7 @@ class Adding:
         named are marked, so that a seed there opens no address in the user's own network."""
         usable, refused = _sorted_out(given, self._requests, self._identity)
         for seed, reason in refused:
-            print(f"refused: {seed}: {reason}", file=sys.stderr)
+            complain(f"refused: {seed}: {reason}")
         hosts = {address.host for address in usable}
         named = {bare_name(host) for host in hosts if is_named(Url(host, "/"))}
         await self._seeds.mark_found({bare_name(host) for host in hosts} - named, named)

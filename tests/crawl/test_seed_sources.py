@@ -22,7 +22,7 @@ QUICK = ("-s", "POLITENESS_DELAY=0", "-s", "DOWNLOAD_TIMEOUT=5")
 
 def seeds(redis: Redis) -> list[str]:
     """Those that wait, in the order in which they will be taken."""
-    return [seed.decode() for seed in reversed(redis.lrange(SEEDS, 0, -1))]
+    return [seed.decode() for seed in redis.lrange(SEEDS, 0, -1)]
 
 
 def seed(ships: Fleet, *words: str) -> CompletedProcess[str]:
@@ -163,6 +163,27 @@ def test_a_sitemap_and_all_that_its_index_names_are_seeds(ships: Fleet, redis: R
         assert seeds(redis) == pages
         again = seed(ships, "--sitemap", origin.url("/a.xml"), "--results", "1")
         assert said(again) == (0, "0 new, 1 known already, 0 refused\n", "")
+
+
+def test_what_a_hostile_source_names_beside_its_pages_harms_neither_them_nor_the_terminal(
+    ships: Fleet, redis: Redis
+) -> None:
+    links = ["//[", "ftp://x/\x1b[2J", "/1"]
+    items = "".join(f"<item><link>{link}</link></item>" for link in links)
+    routes: dict[str, Route] = {
+        "/feed": Reply(body=f"<rss>{items}</rss>".encode()),
+        "/map": of(links),
+        "/index": index("/map", *(f"ftp://{n}/\x1b[2J" for n in range(1000))),
+    }
+    with Origin(routes) as origin:
+        for way, path in (("--feed", "/feed"), ("--sitemap", "/map"), ("--sitemap", "/index")):
+            found = seed(ships, way, origin.url(path))
+            assert found.returncode == 1 and "2 refused" in found.stdout
+            assert "Traceback" not in found.stderr and "\x1b" not in found.stderr
+            assert "refused: ftp://x/\\x1b[2J: " in found.stderr
+        assert seeds(redis) == [origin.url("/1")]
+    left_out = [line for line in found.stderr.splitlines() if line.startswith("left out")]
+    assert len(left_out) == 101 and left_out[-1] == "left out: 900 more"
 
 
 def test_a_feed_is_read_whatever_it_comes_packed_in(ships: Fleet, redis: Redis) -> None:

@@ -49,6 +49,8 @@ def test_redirect_links_are_unwrapped_and_advertisements_left_out() -> None:
         ("//duckduckgo.com/l/?uddg=https%3A%2F%2Fduckduckgo.com%2Fy.js%3Fad_domain%3Dx", ""),
         ("//duckduckgo.com/l/?rut=0", ""),
         ("javascript:alert(1)", ""),
+        ("http://[", ""),
+        ("/l/?uddg=http%3A%2F%2F%5B", ""),
         ("//duckduckgo.com/l/?uddg=file%3A%2F%2F%2Fetc%2Fpasswd", ""),
     ],
 )
@@ -67,6 +69,13 @@ def test_the_next_page_is_asked_for_by_the_form_that_leads_on() -> None:
     assert after is not None and after.form is not None and after.form["s"] == "25"
     _, last = read(duckduckgo(["http://c.example/"], back=10), asked=after)
     assert last is None and urls == ["http://a.example/"]
+
+
+@pytest.mark.parametrize("offset", ["9" * 5000, "²", ""])
+def test_a_form_that_leads_nowhere_is_no_next_page(offset: str) -> None:
+    page = duckduckgo(["http://a.example/"], offset=77).replace('"77"', f'"{offset}"')
+    assert offset in page and "77" not in page
+    assert read(page) == (["http://a.example/"], None)
 
 
 def test_a_page_that_says_that_nothing_was_found_is_understood() -> None:
