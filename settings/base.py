@@ -1,7 +1,7 @@
 """The default profile: one machine, embedded Redis, polite. The others hold only differences.
 
 Ours begin with CRAWL_, FRONTIER_, POLITENESS_ or SEEN_ and are listed, each with its default, in
-the README; a misspelt one stops the start. Everything else is Scrapy's or scrapy-redis's.
+docs/settings.md; a misspelt one stops the start. Everything else is Scrapy's or scrapy-redis's.
 """
 
 import pipelines

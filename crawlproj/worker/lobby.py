@@ -149,7 +149,7 @@ class Lobby:
 
 
 def check_seed(data: bytes) -> None:
-    """Raise ValueError or TypeError, unless it is a seed as the README describes it."""
+    """Raise ValueError or TypeError, unless it is a seed as docs/seeds.md describes it."""
     normalise(parse_seed(data).url)
 
 

@@ -29,7 +29,11 @@ from tests.servers.redis import PATIENCE, RedisServer, cli_binary
 from tests.servers.search_pages import duckduckgo, searxng
 
 PROJECT = Path(__file__).parents[2]
-PAGES = sorted((PROJECT / "docs").glob("*.md"))
+PAGES = [
+    page
+    for page in [PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))]
+    if "```console" in page.read_text(encoding="utf-8")
+]
 BLOCK = re.compile(
     r"(?:<!-- (?P<note>[^>]*?) -->\n)?```(?P<language>\w+)\n(?P<text>.*?)```", re.DOTALL
 )

@@ -1,0 +1,121 @@
+"""What the pages of the documentation say by heart is what the code says, and their links lead
+somewhere. (`tests/crawl/test_docs.py` runs their commands.)"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+
+import pytest
+from scrapy.commands import ScrapyCommand
+from scrapy.settings import Settings
+
+from crawlproj import commands
+from crawlproj.config import Option, options
+
+PROJECT = Path(__file__).parents[2]
+DOCS = PROJECT / "docs"
+PAGES = [*sorted(PROJECT.glob("*.md")), *sorted(DOCS.glob("*.md"))]
+BEGIN, END = "<!-- settings -->\n", "<!-- /settings -->"
+COMMANDS = sorted(module.name for module in iter_modules(commands.__path__))
+
+
+def as_table() -> str:
+    lines = ["", "| setting | meaning | default |", "|---|---|---|"]
+    lines += [f"| `{one.setting}` | {one.doc} | {_default(one)} |" for one in options()]
+    return "\n".join([*lines, "", ""])
+
+
+def _default(option: Option) -> str:
+    if option.default in (None, "", ()):
+        return "none"
+    if isinstance(option.default, tuple):
+        return ", ".join(option.default)
+    return str(option.default)
+
+
+def test_the_page_of_settings_lists_every_one_with_its_default() -> None:
+    page = (DOCS / "settings.md").read_text(encoding="utf-8")
+    shown = page.partition(BEGIN)[2].partition(END)[0]
+    assert shown == as_table(), f"the table in docs/settings.md is to be:\n{as_table()}"
+
+
+def options_of(command: ScrapyCommand) -> set[str]:
+    """What it takes beside Scrapy's global options."""
+    command.settings = Settings()
+    parser = argparse.ArgumentParser(conflict_handler="resolve")
+    command.add_options(parser)
+    own = [group for group in parser._action_groups if group.title != "Global Options"]
+    return {
+        name
+        for group in own
+        for action in group._group_actions
+        for name in action.option_strings
+        if action.dest not in ("help", "json")
+    }
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_page_of_commands_has_each_with_all_its_options(name: str) -> None:
+    text = (DOCS / "commands.md").read_text(encoding="utf-8")
+    sections = text.split("\n## ")[1:]
+    command = import_module(f"crawlproj.commands.{name}").Command()
+    if not is_scrapys(command):
+        [section] = [one for one in sections if re.search(rf"^.*\b{name}\b", one.splitlines()[0])]
+        shown = set(re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", section))
+        missing = options_of(command) - shown
+        assert not missing, f"docs/commands.md, {name}: {missing}"
+    else:
+        assert f"`{name}`" in sections[-1]
+
+
+def is_scrapys(command: ScrapyCommand) -> bool:
+    """A command that Scrapy has too, with Scrapy's options."""
+    bases = [base.__module__ for base in type(command).__mro__]
+    return any(
+        base.startswith("scrapy.commands.") and base != "scrapy.commands.crawl" for base in bases
+    )
+
+
+def headings(text: str) -> set[str]:
+    """The anchors of a page, as its readers' sites make them: GitHub's rule."""
+    text = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    anchors: set[str] = set()
+    for title in re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE):
+        plain = re.sub(r"\[(.*?)\]\(.*?\)", r"\1", title).strip().lower()
+        anchors.add(re.sub(r"[^\w\- ]", "", plain).replace(" ", "-"))
+    return anchors
+
+
+def links_of(page: Path) -> Iterator[tuple[Path, str]]:
+    """Relative links: the file that each leads to, and the heading in it."""
+    text = page.read_text(encoding="utf-8")
+    text = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if not re.match(r"\w+:", target):
+            path, _, anchor = target.partition("#")
+            yield (page.parent / path).resolve() if path else page, anchor
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(PROJECT)) for page in PAGES])
+def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
+    for target, anchor in links_of(page):
+        assert target.exists(), f"{page.name}: {target} is not there"
+        if anchor:
+            assert anchor in headings(target.read_text(encoding="utf-8")), (
+                f"{page.name}: {target.name} has no heading #{anchor}"
+            )
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    reached, unread = set[Path](), [PROJECT / "README.md"]
+    while unread:
+        page = unread.pop()
+        if page not in reached and page.suffix == ".md":
+            reached.add(page)
+            unread += [target for target, _ in links_of(page) if target.is_file()]
+    assert set(PAGES) <= reached, set(PAGES) - reached
