@@ -20,7 +20,8 @@ from scrapy_redis.queue import PriorityQueue
 
 from benchmarks import rounds
 from benchmarks.common import Row, empty, memory_bytes, numbers, redis_calls, redis_cpu_s
-from crawlproj.frontier.frontier import Frontier, Limits
+from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.limits import Limits
 from crawlproj.frontier.messages import Kind, Lease, Push, Settlement
 from crawlproj.frontier.records import encode_link
 from crawlproj.server import connection

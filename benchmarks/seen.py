@@ -20,7 +20,8 @@ import redis
 from benchmarks import rounds
 from benchmarks.common import Row, empty, numbers
 from crawlproj.frontier import keys
-from crawlproj.frontier.frontier import Frontier, Limits
+from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.limits import Limits
 from crawlproj.frontier.messages import Kind, Push
 from crawlproj.server import connection
 from crawlproj.worker.delivery import PUSH_AT_ONCE

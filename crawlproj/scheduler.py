@@ -40,8 +40,9 @@ from crawlproj.fetch.cookies import (
     cookie_advice,
     wants_session,
 )
-from crawlproj.frontier.frontier import ADDRESS, HOST, Frontier
+from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.levels import level
+from crawlproj.frontier.limits import ADDRESS, HOST
 from crawlproj.frontier.messages import Kind, Lease, Push, Settlement, State
 from crawlproj.frontier.pacing import Overrides
 from crawlproj.frontier.proxies import Proxies

@@ -11,17 +11,18 @@ import asyncio
 import json
 import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 from zlib import crc32
 
 from redis.asyncio import Redis
 
-from crawlproj.frontier import holds, keys, scope
+from crawlproj.frontier import combined, cookie_store, ending, holds, keys, page_budget, scope
 from crawlproj.frontier import plan as plans
 from crawlproj.frontier.bloom import Geometry
 from crawlproj.frontier.concurrent import all_of
 from crawlproj.frontier.levels import level, seed_level
+from crawlproj.frontier.limits import CHANGEABLE_LIMITS, HOST, UNLIMITED, Limits
 from crawlproj.frontier.messages import (
     Batch,
     Lease,
@@ -38,85 +39,8 @@ from crawlproj.frontier.replication import Replication
 from crawlproj.frontier.shard import Shard
 from crawlproj.urls import registrable_domain
 
-UNLIMITED = -1
-MOST_SHARDS = 16_384
-_KINDS: dict[type, tuple[type, ...]] = {int: (int,), float: (int, float), str: (str,)}
-UNSETTLED = ("queued", "delayed", "leased")
-CHANGEABLE_LIMITS = (
-    "per_host",
-    "delay_ms",
-    "pages",
-    "pages_per_host",
-    "pages_per_domain",
-    "lasts_ms",
-)
 DISMISSALS = "dismissals"
 """Field of META: how often those who wait for seeds were sent away."""
-HOST, DOMAIN, ADDRESS = "host", "domain", "address"
-"""What keeps one pace: a host by itself, or all hosts of a registrable domain or an address."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a crawl was begun with, the same for every worker of it."""
-
-    per_host: int = 1
-    delay_ms: int = 0
-    pages: int = UNLIMITED
-    pages_per_host: int = 0
-    pages_per_domain: int = 0
-    group: str = HOST
-    lasts_ms: int = 0
-    max_attempts: int = 4
-    give_up: int = 0
-    novelty: str = ""
-    shards: int = 1
-    seen_capacity: int = 10_000_000
-    seen_error_rate: float = 0.001
-
-    @classmethod
-    def of(cls, plan: Any) -> Limits:
-        """The limits in a plan that Redis kept; raises CrawlDamaged if they are not ours. One that
-        an older version did not know is as it is here by default."""
-        kept = plans.part(plan, "limits", [one.name for one in fields(cls)])
-        try:
-            limits = cls(**kept)
-            kinds = all(type(v) in _KINDS[type(getattr(cls, k))] for k, v in vars(limits).items())
-            if kinds and 1 <= limits.shards <= MOST_SHARDS:
-                return limits
-        except (TypeError, KeyError):
-            pass
-        raise CrawlDamaged("the plan's limits")
-
-    def fields(self, shard: int, plan: str) -> dict[str, Any]:
-        """The fields of META that the scripts of one shard go by."""
-        return {
-            "per_host": self.per_host,
-            "delay_ms": self.delay_ms,
-            "pages": self._share(shard),
-            "pages_per_host": self.pages_per_host,
-            "max_attempts": self.max_attempts,
-            "give_up": self.give_up,
-            "plan": plan,
-            **({"novelty": self.novelty} if self.novelty else {}),
-            **({"group": self.group} if self.group != HOST else {}),
-            **({"pages_per_domain": self.pages_per_domain} if self.pages_per_domain else {}),
-        }
-
-    @property
-    def has_page_budget(self) -> bool:
-        """Whether pages are counted out, to the crawl or to hosts or domains."""
-        return self.pages != UNLIMITED or self.pages_per_host > 0 or self.pages_per_domain > 0
-
-    @property
-    def by_domain(self) -> bool:
-        """Whether the hosts of a registrable domain share something, and so a shard."""
-        return self.group == DOMAIN or self.pages_per_domain > 0
-
-    def _share(self, shard: int) -> int:
-        if self.pages == UNLIMITED:
-            return UNLIMITED
-        return self.pages // self.shards + (shard < self.pages % self.shards)
 
 
 @dataclass
@@ -186,7 +110,7 @@ class Frontier:
         if meta and not meta.keys() >= {"epoch", "state", "plan"}:
             raise CrawlDamaged("meta lacks some of its fields")
         if meta:
-            self.limits = Limits.of(_plan(meta["plan"]))
+            self.limits = Limits.of(plans.read(meta["plan"]))
             self._attach(meta["epoch"])
         return meta
 
@@ -203,7 +127,7 @@ class Frontier:
         count = self.limits.shards
         geometry = Geometry(max(1, self.limits.seen_capacity // count), self.limits.seen_error_rate)
         self.shards = [
-            Shard(self.client, self.crawl, number, geometry, self.audit_one_in, epoch)
+            Shard(self.client, self.crawl, number, geometry, self.audit_one_in, epoch=epoch)
             for number in range(count)
         ]
 
@@ -276,15 +200,8 @@ class Frontier:
         )
         if len(batches) == 1:
             return batches[0]
-        await self._move_pages([batch.spare or 0 for batch in batches])
-        due = [batch.next_due_ms for batch in batches if batch.next_due_ms >= 0]
-        states = {batch.state for batch in batches}
-        return Batch(
-            states.pop() if len(states) == 1 else _gravest(states),
-            min(due, default=-1),
-            max(batch.scope_size for batch in batches),
-            [lease for batch in batches for lease in batch.leases],
-        )
+        await page_budget.move(self.shards, [batch.spare or 0 for batch in batches])
+        return combined.batch(batches)
 
     async def new_holds(self, leases: Iterable[Lease]) -> dict[str, int]:
         """Hosts of these leases, and their groups, that others have found to be left alone, and
@@ -326,11 +243,11 @@ class Frontier:
         """Keep cookies for all workers. Every shard tells of it, and only then are the URLs pushed
         that need them: whoever is given one of those has heard of the cookies."""
         for shard in self.shards:
-            await shard.share_cookies(changes if shard.number == 0 else {})
+            await cookie_store.share(shard, changes if shard.number == 0 else {})
 
     async def cookies_of(self, domains: Sequence[str]) -> list[dict[str, bytes]]:
         """The cookies that workers share, of these registrable domains."""
-        return await self.shards[0].cookies_of(domains)
+        return await cookie_store.cookies_of(self.shards[0], domains)
 
     async def renew(self, timeout_ms: int, about: dict[str, Any]) -> Renewed:
         """The heartbeat on every shard; unknown if any of them had declared the worker dead."""
@@ -339,10 +256,7 @@ class Frontier:
             self.overrides = self._configured.changed(await self.paces())
             await self._hear_plan()
             self._paces = replies[0].paces
-        return replies[0]._replace(
-            known=all(reply.known for reply in replies),
-            leases=sum(reply.leases for reply in replies),
-        )
+        return combined.renewed(replies)
 
     async def state(self) -> State:
         """The crawl's state, without asking for anything else."""
@@ -371,7 +285,7 @@ class Frontier:
     async def _hear_plan(self) -> None:
         """Go by what has been changed of the plan."""
         meta = await self.shards[0].meta()
-        plan = _plan(meta.get("plan", ""))
+        plan = plans.read(meta.get("plan", ""))
         limits = Limits.of(plan)
         self.limits = replace(
             self.limits, **{name: getattr(limits, name) for name in CHANGEABLE_LIMITS}
@@ -385,12 +299,7 @@ class Frontier:
 
     async def reclaim(self) -> Reclaimed:
         """Queue again what dead workers held."""
-        parts = [await shard.reclaim() for shard in self.shards]
-        return Reclaimed(
-            max(part.workers for part in parts),
-            sum(part.queued for part in parts),
-            [lost for part in parts for lost in part.dead],
-        )
+        return combined.reclaimed([await shard.reclaim() for shard in self.shards])
 
     async def leave(self, worker: str = "") -> None:
         """Say goodbye on every shard, or on behalf of a worker that no longer can."""
@@ -427,39 +336,11 @@ class Frontier:
 
     async def counts(self) -> dict[str, int]:
         """The ledger of the whole crawl."""
-        total: dict[str, int] = {}
-        for shard in self.shards:
-            for name, value in (await shard.counts()).items():
-                total[name] = total.get(name, 0) + value
-        return total
+        return await ending.counts(self.shards)
 
     async def finish(self) -> State:
-        """End the crawl if nothing is left anywhere; returns its state afterwards.
-
-        The first shard is the last to end, for its state is the crawl's: what a seed that came
-        in between, or a crash, leaves half ended is opened again.
-        """
-        first, is_alone = self.shards[0], len(self.shards) == 1
-        reopened = "" if is_alone else await first.times_reopened()
-        at_rest = is_alone or await self._is_at_rest()
-        for shard in self.shards if at_rest else ():
-            await self.keeps(shard)  # nobody would be left to repeat what a failover takes back
-        for shard in reversed(self.shards):
-            state = await shard.finish(at_rest, reopened if shard is first else "")
-            if state not in ("finished", "stopped"):
-                if shard is not self.shards[-1]:
-                    await self.reopen()
-                return state
-        return state
-
-    async def _is_at_rest(self) -> bool:
-        """Shards are not counted at one instant, so they are counted twice: a URL can only
-        appear on one shard while another still holds its parent, and whatever moved in
-        between shows as a difference."""
-        before = await self.counts()
-        if any(before.get(name) for name in UNSETTLED):
-            return False
-        return before == await self.counts()
+        """End the crawl if nothing is left anywhere; returns its state afterwards."""
+        return await ending.finish(self.shards, self.keeps)
 
     async def taken(self, keys_by_host: Sequence[tuple[str, str]]) -> list[bool]:
         """Which of many seeds, each its host and key, have been taken in."""
@@ -482,8 +363,7 @@ class Frontier:
 
     async def reopen(self) -> None:
         """Go on with a crawl that has finished, or is half ended."""
-        for shard in self.shards:
-            await shard.reopen()
+        await ending.reopen(self.shards)
 
     async def let_more_come(self) -> None:
         """Make a crawl that has finished a stopped one, which the next start resumes; one that is
@@ -510,40 +390,10 @@ class Frontier:
 
     async def balance_pages(self) -> None:
         """Move page budget from shards that cannot use it to one that could."""
-        if self.limits.pages == UNLIMITED or len(self.shards) == 1:
-            return
-        needy = [shard for shard in self.shards if await shard.wants_pages()]
-        for shard in self.shards:
-            if needy and shard is not needy[0]:
-                await shard.give_pages(needy[0])
+        if self.limits.pages != UNLIMITED:
+            await page_budget.balance(self.shards)
 
     async def keep_pages_for_seeds(self) -> None:
         """Move page budget that links would have to shards with more seeds than pages."""
-        if self.limits.pages != UNLIMITED and len(self.shards) > 1:
-            await self._move_pages([await shard.spare_pages() for shard in self.shards])
-
-    async def _move_pages(self, spare: list[int]) -> None:
-        """`spare` is what each shard has for links; it is negative where seeds lack pages."""
-        for taker in range(len(spare)):
-            for giver in range(len(spare)):
-                moved = min(spare[giver], -spare[taker])
-                if moved > 0:
-                    await self.shards[giver].give_pages(self.shards[taker], moved)
-                    spare[giver] -= moved
-                    spare[taker] += moved
-
-
-def _plan(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        raise CrawlDamaged("the plan") from None
-
-
-def _gravest(states: set[State]) -> State:
-    """The state to obey when shards differ for a moment; the end of the crawl or of its page
-    budget counts only if all have come to it."""
-    for state in ("stopped", "stopping", "paused"):
-        if state in states:
-            return state
-    return "running"
+        if self.limits.pages != UNLIMITED:
+            await page_budget.keep_for_seeds(self.shards)

@@ -6,6 +6,7 @@ went; a newer version is told from damage by its number, or by what it has beyon
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
 from typing import Any
 
@@ -14,6 +15,14 @@ from crawlproj.frontier.refusals import CrawlDamaged, CrawlNewer
 VERSION = 1
 """To be raised when what is in a plan changes its meaning; names may be added without. Plans
 without a number are older than all."""
+
+
+def read(text: str) -> Any:
+    """A plan as META holds it; raises CrawlDamaged if it cannot be read."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise CrawlDamaged("the plan") from None
 
 
 def part(plan: Any, name: str, known: Collection[str]) -> dict[str, Any]:

@@ -18,13 +18,13 @@ AT_ONCE = 1000
 async def widen(shard: Shard, names: Sequence[str]) -> None:
     """Bring names into scope."""
     for start in range(0, len(names), AT_ONCE):
-        await shard._call("widen", [pack(names[start : start + AT_ONCE])])
+        await shard.call("widen", [pack(names[start : start + AT_ONCE])])
 
 
 async def convert(shard: Shard) -> None:
     """Take over what an older version has kept, in pieces that block nobody for long."""
     if await shard.client.exists(keys.old_scope(shard.crawl, shard.number)):
-        while await shard._call("widen", [pack([])]):
+        while await shard.call("widen", [pack([])]):
             pass
 
 

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from struct import Struct
 from typing import Any
 
-from redis.exceptions import ResponseError
-
 from crawlproj.frontier import keys
 from crawlproj.frontier.bloom import Geometry, Offsets, Replica
-from crawlproj.frontier.clock import clock_s
 from crawlproj.frontier.messages import (
     Batch,
     Kind,
@@ -32,48 +29,26 @@ from crawlproj.frontier.messages import (
     Settlement,
     State,
 )
-from crawlproj.frontier.refusals import (
-    CrawlDamaged,
-    CrawlFinished,
-    CrawlReplaced,
-    CrawlWiped,
-    WorkerDeclaredDead,
-)
-from crawlproj.frontier.scripts import script
+from crawlproj.frontier.readings import as_written, layer_count, read_counts, read_layers
+from crawlproj.frontier.script_calls import ScriptCalls
 from crawlproj.frontier.seen_updates import News
-from crawlproj.frontier.wire import pack, unpack, unpack_all
+from crawlproj.frontier.wire import in_groups, pack, unpack, unpack_all
 
 PACE = "pace:"
 """How fields of META begin that change the pace of a host (lua/pace.lua)."""
 
-_REFUSALS: dict[str, type[Exception]] = {
-    "WIPED": CrawlWiped,
-    "EPOCH": CrawlReplaced,
-    "FINISHED": CrawlFinished,
-    "UNKNOWN": WorkerDeclaredDead,
-}
-
-
-_STUMBLED = "@user_script"
-"""In what Redis says when a script has met something that no script of ours has written."""
+LEASE_FIELDS = 7
+"""What lua/lease.lua tells of each URL."""
 
 CLEARED_AT_ONCE = 500
 """Hosts of an earlier crawl that one call clears away."""
-
-MOST_COOKIES, MOST_COOKIE_BYTES = 180, 64 * 1024
-"""Cookies that are kept of a registrable domain, all its hosts and jars together, and their bytes:
-about what browsers keep."""
-
-MOST_LAYERS = 64
-"""Layers of a seen filter that were written by us: each is twice as large as the one before."""
-
 
 # astuple() would copy each field deeply, at fifty times the price.
 _in_order = attrgetter(*(one.name for one in fields(Settlement)))
 
 
 @dataclass
-class Shard:
+class Shard(ScriptCalls):
     """The scripts of one shard, bound to a client and, once opened, to an epoch.
 
     `is_stale` says that another server keeps the shard than the one that the replica copies;
@@ -81,31 +56,22 @@ class Shard:
     and `heeded` how many of those the worker has looked at.
     """
 
-    client: Any
-    crawl: str
-    number: int
     geometry: Geometry
     audit_one_in: int = 1024
-    epoch: str = ""
     replica: Replica = field(init=False)
     pushes: int | None = None
     tokens: int = 0
     server: bytes | None = None
     is_stale: bool = False
-    calls: int = 0
-    bytes_sent: int = 0
-    bytes_received: int = 0
 
     def __post_init__(self) -> None:
-        self.keys = keys.vector(self.crawl, self.number)
-        self._bytes_of_keys = _bytes_in(self.keys)
+        super().__post_init__()
         self._unanswered: tuple[int, Sequence[Push]] | None = None
         self.replica = Replica(self.geometry)
         self._news = News()
         self.holds = self.heeded = 0
         self.cookie_changes = 0
         self.told_at_s = float("-inf")
-        self._asked_at_s: float | None = None
 
     async def open(
         self,
@@ -121,10 +87,10 @@ class Shard:
         """Begin, join or resume the crawl; `follow` names the epoch that another shard is in. Only
         a seed begins one: one that the caller has itself, or has found while this was the epoch."""
         args = [new_epoch, follow, run, pack(fields), lasts_ms, int(brings_seed), seed_found_at]
-        mode, epoch, state, plan = await self._run("open", args)
+        mode, epoch, state, plan = await self.run("open", args)
         while mode == b"leftovers":
             await self._clear(epoch, int(plan))
-            mode, epoch, state, plan = await self._run("open", args)
+            mode, epoch, state, plan = await self.run("open", args)
         self.epoch = epoch.decode()
         with as_written("plan"):
             return Opened(mode.decode(), self.epoch, state.decode(), json.loads(plan or b"{}"))
@@ -133,7 +99,7 @@ class Shard:
         """Make room for another crawl, in pieces that block nobody for long."""
         cursor: Any = 0
         while what:
-            what, cursor = await self._run("clear", [epoch, what, cursor, CLEARED_AT_ONCE])
+            what, cursor = await self.run("clear", [epoch, what, cursor, CLEARED_AT_ONCE])
 
     async def push(self, worker: str, batch: Sequence[Push], seen_locally: int = 0) -> list[bool]:
         """Queue what is new; tells which were. Repeated with the same batch after its reply was
@@ -146,7 +112,7 @@ class Shard:
             args += [pack(self._push_fields(batch, offsets)), seen_locally]
             slices = " ".join(str(layer.num_slices) for layer in layers)
             args += [slices, _homes(batch), self._news.untold, self._news.server]
-            open_layers, *reply = await self._call("push", args)
+            open_layers, *reply = await self.call("push", args)
             await self._know_layers(open_layers)
             if reply:
                 break
@@ -182,7 +148,7 @@ class Shard:
     async def _know_layers(self, count: int) -> None:
         if count < len(self.replica.layers):
             await self.warm()  # the server has lost some: it was restarted, or failed over
-        self.replica.grow(_layer_count(count))
+        self.replica.grow(layer_count(count))
 
     def _learn(self, layers: int, offsets: list[Offsets], found: list[int]) -> list[int]:
         """Copy what the push has set in the last of the layers, or found set, in Redis; returns the
@@ -199,22 +165,25 @@ class Shard:
     async def lease(self, worker: str, wanted: int, *, no_links: bool = False) -> Batch:
         """Take up to so many URLs of hosts that are due."""
         args = [worker, wanted, self.tokens, self._news.heard, int(no_links)]
-        reply = await self._call("lease", args)
+        reply = await self.call("lease", args)
         state, next_ms, scope, packed, server, heard, told, holds, spare, cookies = reply
         self.cookie_changes = cookies
         self.is_stale = self.is_stale or self.server not in (None, server)
         self._news.hear(told, heard, self.replica)
         self._hear_of(holds)
-        fields = iter(unpack(packed))
-        leases = [
-            Lease(
-                *(self.number, token, host.decode(errors="replace"), level, entry, failures, pages),
-                group.decode(),
-            )
-            for token, host, level, entry, failures, pages, group in zip(*[fields] * 7, strict=True)
-        ]
+        leases = self._leases(packed)
         self.tokens = max([self.tokens, *(lease.token for lease in leases)])
         return Batch(state.decode(), next_ms, scope, leases, None if spare == b"" else spare)
+
+    def _leases(self, packed: bytes) -> list[Lease]:
+        leases = []
+        for values in in_groups(unpack(packed), LEASE_FIELDS):
+            token, host, level, entry, failures, pages, group = values
+            name, group_name = host.decode(errors="replace"), group.decode()
+            leases.append(
+                Lease(self.number, token, name, level, entry, failures, pages, group_name)
+            )
+        return leases
 
     async def held(self, worker: str) -> list[Lease]:
         """All that a worker holds here: what it asks after a reply to `lease` was lost."""
@@ -235,7 +204,7 @@ class Shard:
         worker's."""
         items = pack([value for settlement in batch for value in _in_order(settlement)])
         counted = pack([value for pair in (new_items or {}).items() for value in pair])
-        _, late, holds = await self._call("settle", [worker, items, counted])
+        _, late, holds = await self.call("settle", [worker, items, counted])
         self._hear_of(holds)
         return list(unpack(late))
 
@@ -248,24 +217,9 @@ class Shard:
     def _hear_of(self, holds: int) -> None:
         self.holds, self.told_at_s = holds, time.monotonic()
 
-    async def share_cookies(self, changes: Mapping[str, Mapping[str, bytes]]) -> None:
-        """Keep what has become of the cookies of domains, by their ids (b"" for one that is gone),
-        and tell all workers with their leases that there is something to hear."""
-        items = [
-            part
-            for domain, cookies in changes.items()
-            for part in (domain, [value for pair in cookies.items() for value in pair])
-        ]
-        await self._call("cookies", [pack(items), MOST_COOKIES, MOST_COOKIE_BYTES])
-
-    async def cookies_of(self, domains: Sequence[str]) -> list[dict[str, bytes]]:
-        """The cookies that are kept of domains, by their ids."""
-        key = keys.cookies(self.crawl, self.number)
-        return [_cookies(packed) for packed in await self.client.hmget(key, domains)]
-
     async def vouch(self, worker: str, client: Any) -> bool:
         """True if the worker's last push is still here; asked, and noted, by way of `client`."""
-        is_here = bool(await self._call("vouch", [worker, self.pushes or 0], client))
+        is_here = bool(await self.call("vouch", [worker, self.pushes or 0], client))
         if not is_here:
             self._news.forget()
         return is_here
@@ -273,19 +227,19 @@ class Shard:
     async def renew(self, worker: str, timeout_ms: int, about: dict[str, Any]) -> Renewed:
         """The heartbeat; tells whether the worker was known (still)."""
         args = [worker, timeout_ms, json.dumps(about)]
-        known, state, paces, leases = await self._call("renew", args)
+        known, state, paces, leases = await self.call("renew", args)
         return Renewed(bool(known), state.decode(), paces, leases)
 
     async def change_pace(self, host: str, values: dict[str, Any] | None) -> None:
         """Treat a host differently, while the crawl runs; None takes back all that was changed."""
-        await self._call("pace", [host, "" if values is None else json.dumps(values)])
+        await self.call("pace", [host, "" if values is None else json.dumps(values)])
 
     async def replan(
         self, plan: str, becomes: str, fields: dict[str, Any], pages: int, lasts_ms: int | None
     ) -> bool:
         """Change the plan while the crawl goes on; False if it is another by now."""
         until = "" if lasts_ms is None else lasts_ms
-        return bool(await self._call("replan", [plan, becomes, pack(fields), pages, until]))
+        return bool(await self.call("replan", [plan, becomes, pack(fields), pages, until]))
 
     async def paces(self) -> dict[str, dict[str, Any]]:
         """Hosts, and what has been changed for them while the crawl runs."""
@@ -299,7 +253,7 @@ class Shard:
 
     async def reclaim(self, most: int = 10) -> Reclaimed:
         """Queue again what dead workers held."""
-        workers, queued, packed = await self._call("reclaim", [most])
+        workers, queued, packed = await self.call("reclaim", [most])
         dead = [
             (host.decode(errors="replace"), level, entry) for host, level, entry in unpack(packed)
         ]
@@ -307,18 +261,18 @@ class Shard:
 
     async def leave(self, worker: str) -> bool:
         """Say goodbye; False if something is still held and will be reclaimed."""
-        return bool(await self._call("leave", [worker]))
+        return bool(await self.call("leave", [worker]))
 
     async def finish(self, others_at_rest: bool = True, reopened: str = "") -> State:
         """End the crawl here if nothing is left to do and it has not been opened again since the
         other shards were looked at; returns the state afterwards."""
         args = [int(others_at_rest), reopened]
-        state: State = (await self._call("finish", args)).decode()
+        state: State = (await self.call("finish", args)).decode()
         return state
 
     async def reopen(self) -> State:
         """Go on here if the crawl has ended; returns the state afterwards."""
-        state: State = (await self._call("reopen", [int(self.number == 0)])).decode()
+        state: State = (await self.call("reopen", [int(self.number == 0)])).decode()
         return state
 
     async def times_reopened(self) -> str:
@@ -328,12 +282,12 @@ class Shard:
 
     async def control(self, wanted: State, allowed_from: Sequence[State]) -> State:
         """Set the state that all workers obey; returns the state afterwards."""
-        state: State = (await self._call("control", [wanted, " ".join(allowed_from)])).decode()
+        state: State = (await self.call("control", [wanted, " ".join(allowed_from)])).decode()
         return state
 
     async def drain(self, reason: str, most_hosts: int = 1000) -> int:
         """Filter what is queued, some hosts a call; returns how many URLs that were."""
-        return int(await self._call("drain", [most_hosts, reason]))
+        return int(await self.call("drain", [most_hosts, reason]))
 
     async def dead(self) -> AsyncIterator[Letter]:
         """The dead letters; one that is moved meanwhile may be missed or come twice."""
@@ -347,15 +301,15 @@ class Shard:
 
     async def revive(self, letters: Sequence[int]) -> int:
         """Queue dead letters again, untried; returns how many were still there."""
-        return int(await self._call("revive", [pack(letters)]))
+        return int(await self.call("revive", [pack(letters)]))
 
     async def forget(self, letters: Sequence[int]) -> int:
         """Throw dead letters away; returns how many were still there."""
-        return int(await self._call("forget", [pack(letters)]))
+        return int(await self.call("forget", [pack(letters)]))
 
     async def release(self, host: str, pattern: str, pushed: int, new: int, most: int) -> list[Any]:
         """Release a URL pattern; returns what was kept of it, as pattern_store.py reads it."""
-        _, packed = await self._call("release", [host, pattern, pushed, new, most])
+        _, packed = await self.call("release", [host, pattern, pushed, new, most])
         return list(unpack(packed))
 
     async def wants_pages(self) -> bool:
@@ -374,12 +328,12 @@ class Shard:
     async def give_pages(self, other: Shard, lacking: int = 0) -> None:
         """Hand the page budget that is not needed here to another shard: all of it, or what links
         could do without of the pages that the other lacks for its seeds."""
-        offer = await self._call("give", [other.number, lacking])
+        offer = await self.call("give", [other.number, lacking])
         if offer:
             number, to, pages = offer
             taker = Shard(self.client, self.crawl, int(to), Geometry(1, 0.1), epoch=self.epoch)
-            await taker._call("take", [self.number, number, pages])
-            await self._call("given", [number])
+            await taker.call("take", [self.number, number, pages])
+            await self.call("given", [number])
 
     async def counts(self) -> dict[str, int]:
         """The ledger, as it stands."""
@@ -401,7 +355,7 @@ class Shard:
         """Fill a fresh replica from the shared bitmaps, in pieces that block nobody for long."""
         self.replica = Replica(self.geometry)
         self._news.forget()
-        self.server, self.is_stale = await self._call("identify", []), False
+        self.server, self.is_stale = await self.call("identify", []), False
         for layer in range(len(await self.layer_items())):
             self.replica.grow(layer + 1)
             key = keys.seen_prefix(self.crawl, self.number) + str(layer)
@@ -418,78 +372,6 @@ class Shard:
     def _offsets(self, item: Push) -> Offsets:
         return [] if item.kind == Kind.UNFILTERED else self.replica.offsets(item.key)
 
-    async def now_ms(self) -> int:
-        """The time on the crawl's clock (lua/_clock.lua)."""
-        seconds, micros = await self.client.time()
-        skew_ms = await self.client.hget(keys.meta(self.crawl, self.number), "skew_ms")
-        with as_written("skew_ms"):
-            return int(seconds) * 1000 + int(micros) // 1000 + int(skew_ms or 0)
-
-    async def _call(self, name: str, args: list[Any], client: Any = None) -> Any:
-        asked_at_s = clock_s()
-        reply = await self._run(name, [self._stamp(asked_at_s), *args], client)
-        self._asked_at_s = max(asked_at_s, self._asked_at_s or 0.0)
-        return reply
-
-    def _stamp(self, now_s: float) -> str:
-        """The epoch, and what tells a script whether the server's clock has stepped."""
-        if self._asked_at_s is None:
-            return self.epoch
-        return f"{self.epoch} {max(0, round((now_s - self._asked_at_s) * 1000))}"
-
-    async def _run(self, name: str, args: list[Any], client: Any = None) -> Any:
-        self.calls += 1
-        self.bytes_sent += self._bytes_of_keys + _bytes_in(args)
-        try:
-            reply = await script(name)(client or self.client, self.keys, args)
-            self.bytes_received += _bytes_in(reply)
-            return reply
-        except ResponseError as error:
-            raise meaning_of(error) from None
-
-
-def meaning_of(error: ResponseError) -> Exception:
-    """What a script's error says about the crawl; the error itself if it says nothing."""
-    code, _, text = str(error).partition(" ")
-    if code in _REFUSALS:
-        return _REFUSALS[code](text)
-    if _STUMBLED in text and not (code.isupper() and code != "WRONGTYPE"):
-        return CrawlDamaged(str(error))
-    return error
-
-
-def _cookies(packed: bytes | None) -> dict[str, bytes]:
-    # What cannot be read is none of ours; the next change replaces it.
-    with suppress(ValueError, TypeError, AttributeError):
-        values = unpack(packed) if packed else []
-        pairs = zip(values[::2], values[1::2], strict=True)
-        return {id_.decode(): cookie for id_, cookie in pairs if isinstance(cookie, bytes)}
-    return {}
-
-
-@contextmanager
-def as_written(what: str) -> Iterator[None]:
-    """Inside, what is read must be what a script has written."""
-    try:
-        yield
-    except (ValueError, RecursionError) as error:
-        raise CrawlDamaged(f"{what}: {error}") from None
-    except ResponseError as error:
-        if not str(error).startswith("WRONGTYPE"):
-            raise
-        raise CrawlDamaged(f"{what} is of another type") from None
-
-
-def read_counts(found: Mapping[bytes, bytes]) -> dict[str, int]:
-    """The ledger, as COUNTS holds it."""
-    return {name.decode(): int(value) for name, value in found.items()}
-
-
-def read_layers(found: Mapping[bytes, bytes]) -> list[int]:
-    """URLs recorded in each open layer of the seen filter, as LAYERS holds them."""
-    layers = _layer_count(int(found.get(b"open", 1)))
-    return [int(found.get(f"items:{layer}".encode(), 0)) for layer in range(layers)]
-
 
 def _homes(batch: Sequence[Push]) -> bytes:
     """What lua/push.lua reads of the hosts, one after the other; mostly there is nothing to say."""
@@ -497,16 +379,3 @@ def _homes(batch: Sequence[Push]) -> bytes:
     return pack(
         [value for host, item in told.items() for value in (host, item.group, item.per_host)]
     )
-
-
-def _layer_count(count: int) -> int:
-    if not 1 <= count <= MOST_LAYERS:
-        raise CrawlDamaged(f"{count} layers of the seen filter")
-    return count
-
-
-def _bytes_in(values: Any) -> int:
-    """The size of arguments or of a reply, their frame left out; numbers are small."""
-    if isinstance(values, list):
-        return sum(map(_bytes_in, values))
-    return len(values) if isinstance(values, bytes | str) else 0

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from redis.exceptions import ResponseError
 
 from crawlproj.frontier import keys
+from crawlproj.frontier.readings import as_written, meaning_of, read_counts, read_layers
 from crawlproj.frontier.scripts import script
-from crawlproj.frontier.shard import as_written, meaning_of, read_counts, read_layers
+from crawlproj.frontier.wire import in_groups
 
 if TYPE_CHECKING:
     from crawlproj.frontier.frontier import Frontier
@@ -115,16 +116,16 @@ async def _together(frontier: Frontier, ask: Callable[[Any], None]) -> list[Any]
 def _read(reply: Sequence[Any]) -> Survey:
     now_ms, counts, layers, hosts, workers, some_hosts = reply
     with as_written("counts"):
-        found = read_counts(dict(_grouped(counts, 2)))
+        found = read_counts(dict(in_groups(counts, 2)))
     with as_written("layers"):
-        items = read_layers(dict(_grouped(layers, 2)))
+        items = read_layers(dict(in_groups(layers, 2)))
     return Survey(
         now_ms,
         found,
         items,
         hosts,
-        [_worker(*one) for one in _grouped(workers, 4)],
-        [HostFound(_text(name), packed, urls) for name, packed, urls in _grouped(some_hosts, 3)],
+        [_worker(*one) for one in in_groups(workers, 4)],
+        [HostFound(_text(name), packed, urls) for name, packed, urls in in_groups(some_hosts, 3)],
     )
 
 
@@ -134,7 +135,3 @@ def _worker(name: bytes, silent_at_ms: bytes, leases: int, told: bytes) -> Worke
 
 def _text(name: bytes) -> str:
     return name.decode(errors="replace")
-
-
-def _grouped(values: Sequence[Any], size: int) -> list[tuple[Any, ...]]:
-    return list(zip(*[iter(values)] * size, strict=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgpack
@@ -22,3 +23,8 @@ def unpack_all(packed: bytes) -> list[Any]:
 def unpack(packed: bytes) -> Any:
     """From a script: every string is bytes. An empty Lua table is an empty list."""
     return msgpack.unpackb(packed, raw=True, strict_map_key=False) or []
+
+
+def in_groups(values: Sequence[Any], size: int) -> list[tuple[Any, ...]]:
+    """What a script tells one after the other, so many values of each thing."""
+    return [tuple(values[start : start + size]) for start in range(0, len(values), size)]

@@ -11,8 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from operator import attrgetter
 
-from crawlproj.frontier.frontier import Limits
 from crawlproj.frontier.hosts import read_group, read_host
+from crawlproj.frontier.limits import Limits
 from crawlproj.frontier.survey import HostFound, Survey
 
 SHOWN_HOSTS = 5

@@ -10,7 +10,7 @@ from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.hosts import read_host
 from crawlproj.frontier.levels import FIRST, HIGHEST, LOWEST, MOVED, seed_level
-from crawlproj.frontier.shard import MOST_LAYERS
+from crawlproj.frontier.readings import MOST_LAYERS
 
 AT_ONCE = 500
 

@@ -16,7 +16,9 @@ from typing import Any
 from crawlproj.discover.seeds import SeedList, SeedListError
 from crawlproj.frontier import keys
 from crawlproj.frontier.bloom import expected_error
-from crawlproj.frontier.frontier import UNLIMITED, UNSETTLED, Frontier
+from crawlproj.frontier.ending import UNSETTLED
+from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.limits import UNLIMITED
 from crawlproj.frontier.survey import Survey, WorkerFound, survey
 from crawlproj.items import utc_timestamp
 from crawlproj.operate import host_status, pattern_release

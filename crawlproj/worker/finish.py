@@ -6,7 +6,9 @@ import logging
 import time
 
 from crawlproj.discover.seeds import SeedList, SeedListError
-from crawlproj.frontier.frontier import UNLIMITED, UNSETTLED, Frontier
+from crawlproj.frontier.ending import UNSETTLED
+from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.limits import UNLIMITED
 from crawlproj.frontier.messages import State
 from crawlproj.worker.idle import Idle
 

@@ -25,7 +25,8 @@ from crawlproj.discover.seeds import LIST, SET, SORTED_SET, SeedList, read_seeds
 from crawlproj.errors import ConfigError
 from crawlproj.frontier import keys
 from crawlproj.frontier import plan as plans
-from crawlproj.frontier.frontier import UNLIMITED, Frontier, Limits
+from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.limits import UNLIMITED, Limits
 from crawlproj.frontier.refusals import CrawlDamaged
 from crawlproj.urls import UrlError, normalise, param_pattern
 from crawlproj.worker import replan

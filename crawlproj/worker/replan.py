@@ -15,7 +15,8 @@ from typing import Any
 
 from crawlproj.config import checked
 from crawlproj.errors import ConfigError, CrawlError
-from crawlproj.frontier.frontier import UNLIMITED, Frontier, Limits
+from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.limits import UNLIMITED, Limits
 
 RAISED = ("pages", "pages_per_host", "pages_per_domain", "depth")
 EITHER_WAY = ("minutes", "delay", "per_host")

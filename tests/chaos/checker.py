@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 from crawlproj.demo.log import Logged, fetch_counts
 from crawlproj.demo.web import Expected
 from crawlproj.frontier import keys
-from crawlproj.frontier.frontier import UNSETTLED
+from crawlproj.frontier.ending import UNSETTLED
 from crawlproj.operate.audit import Limits, audit
 
 SHOWN = 3

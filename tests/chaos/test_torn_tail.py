@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from crawlproj.frontier.frontier import Frontier, Limits
+from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.limits import Limits
 from crawlproj.frontier.messages import Settlement
 from crawlproj.server.connection import connect
 from tests.lua.helpers import CRAWL, A, B, State, assert_balanced, link, structures

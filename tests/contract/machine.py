@@ -27,8 +27,8 @@ from hypothesis.stateful import (
 from crawlproj.errors import CrawlError
 from crawlproj.frontier import pattern_store
 from crawlproj.frontier.bloom import Geometry, Replica
-from crawlproj.frontier.frontier import Limits
 from crawlproj.frontier.levels import FIRST, MOVED, seed_level
+from crawlproj.frontier.limits import Limits
 from crawlproj.frontier.messages import Kind, Push, Settlement
 from crawlproj.frontier.shard import Shard
 from crawlproj.worker import exchange

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple, TypeAlias
 
-from crawlproj.frontier.frontier import HOST, Limits
 from crawlproj.frontier.levels import FIRST, HIGHEST, MOVED
+from crawlproj.frontier.limits import HOST, Limits
 from crawlproj.frontier.messages import Kind, Push, Settlement, State
 from crawlproj.frontier.wire import pack, unpack
 from crawlproj.worker.outcome import CLOCK_MS

@@ -53,7 +53,7 @@ class Bug:
             (lua / name).write_text(text.replace(right, wrong))
         monkeypatch.setattr(scripts, "_FOLDER", lua)
         monkeypatch.setattr(scripts, "script", scripts.cache(scripts.Script))
-        monkeypatch.setattr("crawlproj.frontier.shard.script", scripts.script)
+        monkeypatch.setattr("crawlproj.frontier.script_calls.script", scripts.script)
         monkeypatch.setattr("tests.contract.mortal.script", scripts.script)
         return self.machine
 

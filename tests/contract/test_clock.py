@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from crawlproj.frontier.frontier import Frontier, Limits
+from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.limits import Limits
 from crawlproj.server.connection import connect
 from tests.contract.fleet import done
 from tests.lua.helpers import CRAWL, A, B, link

@@ -13,8 +13,8 @@ from scrapy.utils.test import get_crawler
 
 from crawlproj.fetch.cookies import LARGEST_COOKIE_BYTES, CookiesMiddleware, SharedCookies
 from crawlproj.frontier import keys
+from crawlproj.frontier.cookie_store import MOST_COOKIES
 from crawlproj.frontier.frontier import Frontier
-from crawlproj.frontier.shard import MOST_COOKIES
 from tests.contract.fleet import Fleet
 from tests.lua.helpers import CRAWL, link
 

@@ -6,7 +6,8 @@ import asyncio
 import threading
 from dataclasses import replace
 
-from crawlproj.frontier.frontier import Frontier, Limits
+from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.limits import Limits
 from crawlproj.frontier.messages import Settlement
 from crawlproj.server.connection import connect
 from crawlproj.worker.exchange import Worker

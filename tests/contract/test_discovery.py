@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from crawlproj.frontier.frontier import Frontier, Limits
+from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.limits import Limits
 from crawlproj.frontier.records import glance
 from crawlproj.server.connection import connect
 from crawlproj.urls import normalise

@@ -261,10 +261,10 @@ def test_a_process_that_dies_while_it_moves_budget_neither_loses_nor_doubles_a_p
         await worker.push(web(30, hosts_of(worker, 2)[:1]))
         assert len(await crawl_all(worker, 1)) == 3
         giver, taker = worker.shards[0], worker.shards[2]
-        number, to, pages = await giver._call("give", [taker.number, 0])
+        number, to, pages = await giver.call("give", [taker.number, 0])
         assert (to, pages) == (2, 3)
         if steps == 2:
-            await taker._call("take", [giver.number, number, pages])
+            await taker.call("take", [giver.number, number, pages])
         survivor = await sharded.join("survivor")
         assert await _crawl_within_budget(survivor) == 6
         assert sum(state.meta["pages"] for state in sharded.states()) == 9

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from crawlproj.frontier.frontier import DOMAIN, Frontier
+from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.holds import ASK_EVERY_S
+from crawlproj.frontier.limits import DOMAIN
 from crawlproj.frontier.messages import Settlement
 from crawlproj.frontier.pacing import Overrides
 from tests.contract.fleet import Fleet, crawl_all, done, web

@@ -20,7 +20,8 @@ from crawlproj.config import Config
 from crawlproj.discover.seeds import Intake, SeedList, parse_seed
 from crawlproj.errors import ConfigError, CrawlError
 from crawlproj.frontier import keys
-from crawlproj.frontier.frontier import Frontier, Limits
+from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.limits import Limits
 from crawlproj.frontier.messages import Lease, Push
 from crawlproj.frontier.records import RecordError, address, decode
 from crawlproj.frontier.refusals import CrawlDamaged

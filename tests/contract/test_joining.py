@@ -15,7 +15,8 @@ from scrapy.settings import Settings
 from crawlproj.config import Config
 from crawlproj.errors import ConfigError
 from crawlproj.frontier import keys
-from crawlproj.frontier.frontier import Frontier, Limits
+from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.limits import Limits
 from crawlproj.frontier.refusals import CrawlNewer
 from crawlproj.server.connection import connect
 from crawlproj.worker import replan

@@ -13,8 +13,9 @@ from scrapy import Request
 from scrapy.http import Response
 
 from crawlproj.frontier import keys
-from crawlproj.frontier.frontier import Frontier, Limits
+from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.levels import FIRST, MOVED
+from crawlproj.frontier.limits import Limits
 from crawlproj.frontier.messages import Kind, Lease, Push
 from crawlproj.frontier.records import encode_rest
 from crawlproj.politeness import robots, robots_memory, robots_store

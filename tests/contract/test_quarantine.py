@@ -13,7 +13,8 @@ from crawlproj.discover import quarantine
 from crawlproj.discover.patterns import ALIKE, Evidence
 from crawlproj.discover.quarantine import Aside, Quarantine
 from crawlproj.frontier import keys
-from crawlproj.frontier.frontier import Frontier, Limits
+from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.limits import Limits
 from crawlproj.frontier.messages import Kind, Push
 from crawlproj.frontier.pattern_store import put_aside
 from crawlproj.frontier.wire import pack

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from crawlproj.frontier import keys
-from crawlproj.frontier.frontier import Frontier, Limits
+from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.limits import Limits
 from crawlproj.frontier.messages import Push, Settlement
 from crawlproj.frontier.replication import ReplicasBehind, Replication
 from crawlproj.server.connection import connect

@@ -13,7 +13,8 @@ from redis import Redis
 from redis.exceptions import ResponseError
 
 from crawlproj.discover.seeds import SeedList
-from crawlproj.frontier.frontier import Frontier, Limits
+from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.limits import Limits
 from crawlproj.frontier.replication import Replication
 from crawlproj.operate.purge import purge
 from crawlproj.server.connection import connect

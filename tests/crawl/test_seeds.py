@@ -17,7 +17,8 @@ from crawlproj.demo import DemoServer, WebSpec
 from crawlproj.demo.log import fetch_counts
 from crawlproj.discover.seeds import Intake, SeedList, parse_seed
 from crawlproj.frontier import keys
-from crawlproj.frontier.frontier import Frontier, Limits
+from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.limits import Limits
 from crawlproj.frontier.messages import Kind, Push
 from crawlproj.frontier.records import address, encode_link
 from crawlproj.server.connection import connect

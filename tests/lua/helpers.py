@@ -19,9 +19,10 @@ from typing import Any, NamedTuple, TypeVar
 
 from crawlproj.frontier import keys
 from crawlproj.frontier.bloom import Geometry
-from crawlproj.frontier.frontier import Frontier, Limits
+from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.hosts import read_group, read_host
 from crawlproj.frontier.levels import HIGHEST, MOVED
+from crawlproj.frontier.limits import Limits
 from crawlproj.frontier.messages import Batch, Kind, Lease, Opened, Push, Settlement
 from crawlproj.frontier.pattern_store import put_aside
 from crawlproj.frontier.shard import Shard
@@ -370,7 +371,7 @@ class HandCrawl:
 
     def _shard(self) -> Shard:
         epoch = self.opened.epoch if self.opened else ""
-        return Shard(self._client, CRAWL, 0, self.geometry, self.audit_one_in, epoch)
+        return Shard(self._client, CRAWL, 0, self.geometry, self.audit_one_in, epoch=epoch)
 
 
 @contextmanager

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from crawlproj.frontier.bloom import Geometry
-from crawlproj.frontier.frontier import ADDRESS, DOMAIN, HOST
 from crawlproj.frontier.levels import MOVED
+from crawlproj.frontier.limits import ADDRESS, DOMAIN, HOST
 from crawlproj.frontier.messages import Push, Settlement
 from tests.lua.helpers import (
     MINUTE_MS,

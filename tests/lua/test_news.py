@@ -42,10 +42,10 @@ def test_news_are_of_what_was_new_and_heard_once(crawl: HandCrawl) -> None:
     teller.push(link(A, "/2"))
     teller.push(link(A, "/3"))
     assert [told for _, told in crawl.state().raw["news"]] == [{b"teller": told_of(teller, "/2")}]
-    reply = other._call("lease", ["other", 1, 0, "0"])
+    reply = other.call("lease", ["other", 1, 0, "0"])
     assert reply[6] == [told_of(teller, "/2")]
-    assert other._call("lease", ["other", 1, 0, reply[5]])[5:7] == [reply[5], []]
-    assert teller._call("lease", ["teller", 1, 0, "0"])[5:7] == [reply[5], []]
+    assert other.call("lease", ["other", 1, 0, reply[5]])[5:7] == [reply[5], []]
+    assert teller.call("lease", ["teller", 1, 0, "0"])[5:7] == [reply[5], []]
 
 
 def told_of(worker: Worker, path: str) -> bytes:

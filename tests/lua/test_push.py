@@ -167,7 +167,7 @@ def test_a_worker_that_knows_too_few_layers_learns_of_them_before_anything_is_do
     quick.push(*(link(A, f"/{number}") for number in range(3)))
     before = crawl.state()
     args = ["slow", 1, 1, 2, pack([0, A, 0, entry("/new"), bytes(28), "", 0]), 0, "7"]
-    assert slow._call("push", args) == [2]
+    assert slow.call("push", args) == [2]
     assert crawl.state().raw == before.raw
     assert slow.push(link(A, "/0"), link(A, "/new")) == [False, True]
 

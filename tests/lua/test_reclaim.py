@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from crawlproj.frontier import keys
-from crawlproj.frontier.frontier import DOMAIN
+from crawlproj.frontier.limits import DOMAIN
 from crawlproj.frontier.messages import Reclaimed
 from crawlproj.worker.outcome import CLOCK_MS
 from tests.lua.helpers import (

@@ -11,7 +11,8 @@ import pytest
 
 from crawlproj.discover import known_links
 from crawlproj.discover.known_links import Memo
-from crawlproj.frontier.frontier import Frontier, Limits
+from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.limits import Limits
 from crawlproj.frontier.messages import Kind, Lease, Push, Settlement
 from crawlproj.politeness import robots, robots_memory
 from crawlproj.politeness.robots_memory import Known, Memory
