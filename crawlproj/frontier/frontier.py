@@ -194,9 +194,10 @@ class Frontier:
 
     async def lease(self, wanted: int, *, no_links: bool = False) -> Batch:
         """Take up to so many URLs, from all shards alike."""
-        each = -(-wanted // len(self.shards))
+        each, has_others = -(-wanted // len(self.shards)), len(self.shards) > 1
         batches = await all_of(
-            shard.lease(self.worker, each, no_links=no_links) for shard in self.shards
+            shard.lease(self.worker, each, no_links=no_links, has_others=has_others)
+            for shard in self.shards
         )
         if len(batches) == 1:
             return batches[0]

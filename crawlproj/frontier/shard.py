@@ -162,9 +162,12 @@ class Shard(ScriptCalls):
         self.replica.add(layers - 1, new)
         return new
 
-    async def lease(self, worker: str, wanted: int, *, no_links: bool = False) -> Batch:
-        """Take up to so many URLs of hosts that are due."""
-        args = [worker, wanted, self.tokens, self._news.heard, int(no_links)]
+    async def lease(
+        self, worker: str, wanted: int, *, no_links: bool = False, has_others: bool = False
+    ) -> Batch:
+        """Take up to so many URLs of hosts that are due; `has_others` says that this is not the
+        only shard."""
+        args = [worker, wanted, self.tokens, self._news.heard, int(no_links), int(has_others)]
         reply = await self.call("lease", args)
         state, next_ms, scope, packed, server, heard, told, holds, spare, cookies = reply
         self.cookie_changes = cookies

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.levels import MOVED
 from crawlproj.frontier.messages import Lease, Push, Settlement
 from crawlproj.frontier.refusals import CrawlFinished
 from crawlproj.operate import dead_letters
@@ -19,7 +20,7 @@ from tests.contract.fleet import (
     hosts_of,
     web,
 )
-from tests.lua.helpers import link, seed, shown
+from tests.lua.helpers import MINUTE_MS, link, seed, shown, unfiltered
 
 
 def test_a_crawl_is_not_finished_while_anything_is_left_on_any_shard(fleet: Fleet) -> None:
@@ -248,6 +249,30 @@ def test_seeds_of_one_shard_have_the_pages_that_links_of_others_would(sharded: F
         fetched = await crawl_all(worker)
         assert set(fetched) >= {one.host + shown(one.entry) for one in seeds}
         assert len(fetched) == 9
+
+    sharded.run(test())
+
+
+def test_a_seed_is_fetched_whose_robots_txt_has_moved_to_a_shard_without_pages(
+    sharded: Fleet,
+) -> None:
+    async def test() -> None:
+        worker = await sharded.join("w", pages=3)
+        here, beside, *_ = hosts_of(worker, 0)
+        there = hosts_of(worker, 1)[0]
+        await worker.push([link(there, "/1"), link(there, "/2"), link(hosts_of(worker, 2)[0], "/")])
+        await crawl_all(worker)
+        await worker.push([seed(here, "/seed", worker.seed_level(0)), link(beside, "/")])
+        [(shard, waits)] = [(one.shard, one.token) for one in (await worker.lease(9)).leases]
+        a_while = Settlement(waits, "wait", delay_ms=MINUTE_MS, hold_ms=MINUTE_MS)
+        await worker.settle([(shard, a_while)])
+        await worker.push([unfiltered(there, "/robots.txt", MOVED)])
+        await worker.balance_pages()
+        [moved] = (await worker.lease(9)).leases
+        assert (moved.host, moved.level) == (there, MOVED)
+        await worker.settle([(moved.shard, Settlement(moved.token, "filtered", reason="robots"))])
+        sharded.at(5)
+        assert await crawl_all(worker) == [f"{here}/seed"]
 
     sharded.run(test())
 

@@ -61,20 +61,13 @@ def test_a_shard_without_spare_pages_offers_none(crawl: HandCrawl) -> None:
     assert crawl.state().raw == before.raw
 
 
-def test_a_shard_whose_urls_all_wait_offers_a_page_since_they_may_wait_for_the_other(
-    crawl: HandCrawl,
-) -> None:
+def test_a_shard_whose_urls_all_wait_keeps_the_pages_for_them(crawl: HandCrawl) -> None:
     crawl.open(pages=2)
     worker = crawl.worker()
     worker.push(*(link(A, f"/{number}") for number in range(5)))
     lease = worker.lease_one()
     assert worker.call("give", [1, 0]) == []
     worker.settle(Settlement(lease.token, "wait", delay_ms=MINUTE_MS, hold_ms=MINUTE_MS))
-    assert worker.call("give", [1, 0]) == [1, 1, 1]
-    assert crawl.state().meta["pages"] == 1
-    worker.call("given", [1])
-    assert worker.call("give", [1, 0]) == [2, 1, 1]
-    worker.call("given", [2])
     assert worker.call("give", [1, 0]) == []
 
 

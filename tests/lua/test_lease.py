@@ -273,6 +273,21 @@ def test_a_robots_txt_that_has_moved_here_outlasts_a_stop_and_ends_with_those_wh
     assert worker.finish() == "finished"
 
 
+def test_a_robots_txt_that_has_moved_here_needs_no_page_where_pages_of_other_shards_may_wait_for_it(
+    crawl: HandCrawl,
+) -> None:
+    crawl.open(pages=1, per_host=2)
+    worker = crawl.worker()
+    worker.push(link(A, "/1"), link(A, "/2"), link(B, "/1"))
+    worker.done(worker.lease_one())
+    worker.push(unfiltered(B, "/robots.txt", ROBOTS_TXT), unfiltered(B, "/rules", MOVED))
+    assert worker.lease().leases == []
+    found = worker.run(worker.shard.lease("w", 9, has_others=True))
+    assert (found.state, paths(found)) == ("limit", ["/robots.txt", "/rules"])
+    worker.settle(*(Settlement(one.token, "filtered", reason="x") for one in found.leases))
+    assert worker.run(worker.shard.lease("w", 9, has_others=True)).leases == []
+
+
 def test_a_retry_of_a_host_at_its_limit_is_filtered_when_it_falls_due(crawl: HandCrawl) -> None:
     crawl.open(per_host=2, pages_per_host=1)
     worker = crawl.worker()

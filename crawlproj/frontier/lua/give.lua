@@ -2,8 +2,7 @@
 -- A shard with more page budget than it has URLs offers what it can spare to another.
 -- The offer is kept here until the other has taken it, so that a crash in between
 -- neither loses nor doubles a page. Offers are numbered: one that is taken late is known
--- to have been taken. Where none of its URLs can be leased now, it offers a page all the same: they
--- may wait for a robots.txt that has moved to a host of the other.
+-- to have been taken.
 --
 -- ARGV  2 shard to give to, 3 pages that it lacks for its seeds, 0 if they are for links: then
 --       those that are queued here count as much as the seeds
@@ -16,11 +15,7 @@ local waiting = lacking > 0 and {'reserved'} or {'queued', 'delayed'}
 local held = redis.call('HMGET', COUNTS, 'done', 'leased', unpack(waiting))
 local spare = PAGES
 for i = 1, 2 + #waiting do spare = spare - tonumber(held[i] or 0) end
-if lacking > 0 then
-  spare = math.min(spare, lacking)
-elseif spare <= 0 and tonumber(held[2] or 0) == 0 and redis.call('ZCARD', READY) == 0 then
-  spare = math.min(1, PAGES - tonumber(held[1] or 0))
-end
+if lacking > 0 then spare = math.min(spare, lacking) end
 if spare <= 0 then return {} end
 local offer = {redis.call('HINCRBY', META, 'offers', 1), tonumber(ARGV[2]), spare}
 redis.call('HSET', META, 'pages', PAGES - spare, 'offer', cjson.encode(offer))

@@ -6,6 +6,8 @@
 --         that forgot some, they are not given again, or an old verdict would meet a new lease
 --       5 id of the last news that it has heard
 --       6 1 if no links are wanted: seeds are known to be on their way
+--       7 1 if the crawl has other shards: a robots.txt that has moved here then needs no page of
+--         the budget, for pages of theirs may wait for it
 -- Reply {state, ms until a host or retry falls due (-1: none), size of the scope,
 --        msgpack list of token, host, level, entry, failures of the host in a
 --        row, pages of the host, its group or '', of one lease after the other, the server: see
@@ -52,14 +54,14 @@ for _, name in ipairs(due) do
 end
 place_all()
 
--- Pages that the budget has for links: one is kept for each seed that waits, wherever it does.
-local links = math.huge
+-- Pages that the budget has, and those for links: one is kept for each seed that waits, wherever it
+-- does.
+local pages, links, lends = math.huge, math.huge, ARGV[7] == '1'
 if PAGES >= 0 then
   local taken = redis.call('HMGET', COUNTS, 'done', 'leased', 'reserved')
-  local left = PAGES - tonumber(taken[1] or 0) - tonumber(taken[2] or 0)
-  links = left - tonumber(taken[3] or 0) - (moved.reserved or 0)
-  want = math.min(want, left)
-  if want <= 0 then STATE = 'limit' end
+  pages = PAGES - tonumber(taken[1] or 0) - tonumber(taken[2] or 0)
+  links = pages - tonumber(taken[3] or 0) - (moved.reserved or 0)
+  if pages <= 0 then STATE = 'limit' end
 end
 local spare = links
 if ARGV[6] == '1' then links = 0 end
@@ -92,7 +94,9 @@ local function lease_from(name, most)
   if #host.cooling > 0 then rest_from_now(host) end  -- one that stands in line is not woken for it
   local level, free = host.levels[#host.levels], host_slots(host)
   local is_page = level and is_link(level)
-  local slots = math.min(want - leased, free, most, is_page and links or math.huge)
+  local is_lent = lends and level and level >= MOVED and best_level(host.levels) == MOVED
+  local slots = math.min(want - leased, free, most)
+  if not is_lent then slots = math.min(slots, pages, is_page and links or pages) end
   if not level or slots < 1 then
     place(name, host)
     return host.at == 'ready'
@@ -111,6 +115,7 @@ local function lease_from(name, most)
   end
   host.out = host.out + taken
   leased = leased + taken
+  pages = pages - taken
   if is_page then
     links, spare = links - taken, spare - taken
   elseif is_seed(level) then
@@ -142,14 +147,15 @@ local function lease_from_group(name)
   return group.at == 'ready'
 end
 
--- Whether all that is left in line are links, and none may be leased.
+-- Whether all that is left in line are pages, or links, and none of them may be leased.
 local function is_withheld(name)
-  if links > 0 then return false end
+  if links > 0 and pages > 0 then return false end
   if is_group(name) then
     local first = redis.call('ZRANGE', LINE .. name, 0, 0)[1]
     return first and not is_spent(load_group(name)) and is_withheld(first)
   end
   local best = best_level(load_host(name).levels)
+  if pages <= 0 and not (lends and best == MOVED) then return best end
   return best and is_link(best)
 end
 
