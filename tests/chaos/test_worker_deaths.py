@@ -34,6 +34,7 @@ def test_a_worker_that_was_stopped_for_too_long_gives_up_what_others_have_taken_
         zombie.signal(signal.SIGSTOP)
         held = ships.status()["leased"]
         heir = start(ships, origin, "heir", STEADY)
+        wait_for(lambda: ships.status()["reclaimed"] >= held, "an inheritance", 60)
         wait_for(lambda: ships.status()["done"] > held, "the heir's pages", 60)
         zombie.signal(signal.SIGCONT)
         zombie.wait_for_log("no longer this worker's")
