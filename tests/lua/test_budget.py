@@ -115,6 +115,16 @@ def test_seeds_come_before_links_whatever_their_priorities(crawl: HandCrawl) -> 
     assert order == paths
 
 
+def test_no_link_is_ranked_so_high_that_it_stands_in_the_way_of_seeds(crawl: HandCrawl) -> None:
+    crawl.open(pages=3, novelty="10 0.1 1 500")
+    worker = crawl.worker()
+    worker.push(link(A, "/1"), link(A, "/2"), link(A, "/3"))
+    worker.done(worker.lease_one())
+    worker.push(seed(B, "/s", seed_level(-1000)), seed(B, "/t", seed_level(-1000)))
+    worker.done(worker.lease_one())
+    assert paths(worker.lease()) == ["/t"]
+
+
 def test_the_last_pages_are_kept_for_seeds_that_are_not_due(crawl: HandCrawl) -> None:
     crawl.open(pages=3)
     worker = crawl.worker()

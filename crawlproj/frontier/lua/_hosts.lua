@@ -188,14 +188,15 @@ local turns_taken = tonumber(CRAWL[12] or 0)
 local turns = turns_taken
 
 -- Best level first, in hundredths, then whoever has waited longest: a turn number in the low 35 bits.
--- Seeds with a level of their own stand before all links, by their own priority.
+-- Seeds with a level of their own stand before all links, by their own priority: whatever ranks a
+-- link, it is not before 0. (Those that are withheld for seeds would else stand in their way.)
 local function ready_score(host, best)
   turns = turns + 1
   local rank = (1000 - best) * 100
-  if NOVELTY and not is_seed(best) then
+  if NOVELTY and is_link(best) then
     local priority = best + math.max(0, NOVELTY.start - NOVELTY.per_page * host.pages)
                      + NOVELTY.per_mention * (host.mentions or 0)
-    rank = math.floor((1000 - math.min(priority, 2000)) * 100 + 0.5)
+    rank = math.floor((2000 - math.min(priority, 2000)) * 100 + 0.5)
   end
   return rank * 2 ^ 35 + turns
 end
