@@ -30,7 +30,7 @@ def test_the_page_shows_every_reason(kind: str) -> None:
 def test_the_reasons_of_scripts_are_explained() -> None:
     text = "".join(path.read_text() for path in LUA.glob("*.lua"))
     counted = set(re.findall(r"'filtered:([a-z_]+)'", text))
-    dropped = set(re.findall(r"drop_queue\([^)]*'([a-z_]+)'\)", text))
+    dropped = set(re.findall(r"drop_(?:queue|own)\([^)]*'([a-z_]+)'\)", text))
     buried = set(re.findall(r"bury\([^)]*'([a-z_]+)'\)", text))
     assert counted
     assert dropped
