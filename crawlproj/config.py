@@ -8,7 +8,6 @@ that only has our scheduler, those that are near to none of ours are left alone.
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 
-from crawlproj import misspelt
+from crawlproj import environment, misspelt
 from crawlproj.discover.patterns import ALIKE, OFF, SAME
 from crawlproj.discover.shapes import MAX_DEPTH, MAX_PARAMS, MAX_REPEATS
 from crawlproj.errors import ConfigError
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
     from scrapy import Spider
 
 BY_FINGERPRINT, BY_URL = "fingerprint", "url"
-DEPLOYED = ("CRAWL_NAME",)
-"""Settings that may come from the environment, as REDIS_URL does."""
 PREFIXES = ("CRAWL_", "FRONTIER_", "POLITENESS_", "SEEN_")
 
 
@@ -64,15 +61,6 @@ def _number(kind: type, low: float, high: float = float("inf")) -> Callable[[Any
         return value
 
     return parse
-
-
-def _truth(raw: Any) -> bool:
-    text = str(raw).strip().lower()
-    if text in ("1", "true", "yes", "on"):
-        return True
-    if text in ("0", "false", "no", "off", "", "none"):
-        return False
-    raise ValueError
 
 
 def _one_of(*names: str) -> Accepts:
@@ -148,7 +136,7 @@ _MINUTES = Accepts(_number(float, 0.001, 10**7), "give minutes, more than 0, at 
 _MEGABYTES = Accepts(_number(float, 0.001, 10**7), "give megabytes, more than 0, at most 10000000")
 _PORTION = Accepts(_number(float, 0.01, 1), "give a share between 0.01 and 1, such as 0.85")
 _SHARE = Accepts(_number(float, 1e-9, 0.49), "give a share between 0 and 0.5, such as 0.001")
-_BOOL = Accepts(_truth, "give true or false")
+_BOOL = Accepts(environment.truth, "give true or false")
 _TEXT = Accepts(str, "give text")
 _ADDRESS = Accepts(_address, "give an address such as https://searx.example.com")
 _PATTERNS = Accepts(_patterns, "give a regular expression")
@@ -480,19 +468,13 @@ class Config:
         named = set(given)
         values = {}
         for spec in fields(cls):
-            raw = _given(settings, spec.metadata["setting"])
+            raw = environment.given(settings, spec.metadata["setting"])
             if raw is None or raw == "":
                 continue
             argument = spec.metadata["argument"]
             name = argument if argument in named else spec.metadata["setting"]
             values[spec.name] = _parsed(name, raw, spec.metadata["accepts"])
         return _checked(cls(**{**_from_scrapy(settings, values), **values}))
-
-
-def _given(settings: Mapping[str, Any], name: str) -> Any:
-    """A setting, or what the environment says where that is how workers are deployed."""
-    value = settings.get(name)
-    return os.environ.get(name) if name in DEPLOYED and value in (None, "") else value
 
 
 def _checked(config: Config) -> Config:
@@ -539,7 +521,7 @@ def asked_for(settings: BaseSettings) -> set[str]:
 def crawl_name(settings: Mapping[str, Any], spider: Spider | type[Spider]) -> str:
     """The crawl that a spider works at: what its keys in Redis, its folder and its logs are called
     by. Everybody who needs the name asks here."""
-    return str(_given(settings, "CRAWL_NAME") or spider.name)
+    return str(environment.given(settings, "CRAWL_NAME") or spider.name)
 
 
 def arguments() -> dict[str, str]:
@@ -549,7 +531,7 @@ def arguments() -> dict[str, str]:
 
 def names_connections(settings: Mapping[str, Any]) -> bool:
     """Whether the user has said how many connections a host may have."""
-    return settings.get("POLITENESS_PER_HOST") not in (None, "")
+    return environment.given(settings, "POLITENESS_PER_HOST") not in (None, "")
 
 
 def refuse_unknown_arguments(given: Iterable[str]) -> None:
@@ -593,7 +575,8 @@ def of_others(settings: Mapping[str, Any]) -> list[str]:
     own project (CRAWL_STRICT), where nobody else has such names, any does."""
     known = [option.setting for option in options()]
     unknown = [name for name in settings if name.startswith(PREFIXES) and name not in known]
-    is_strict = _parsed("CRAWL_STRICT", settings.get("CRAWL_STRICT") or False, _BOOL)
+    environment.refuse_slips(known, PREFIXES)
+    is_strict = _parsed("CRAWL_STRICT", environment.given(settings, "CRAWL_STRICT") or False, _BOOL)
     for name in unknown:
         if is_strict:
             raise ConfigError(f"{name}: no such setting{misspelt.hint(name, known)}")

@@ -91,7 +91,7 @@ class SiteSpider(scrapy.Spider):
         return super().from_crawler(crawler, *args)
 
     async def start(self) -> AsyncIterator[Request]:
-        for seed in read_seeds(self.settings.get("CRAWL_SEEDS") or ""):
+        for seed in read_seeds(Config.from_settings(self.settings).seeds):
             url, meta = self._normal(seed), {"is_start_request": True}
             priority = self._discovery().seed_priority(url)
             yield Request(str(url), dont_filter=True, meta=meta, priority=priority)

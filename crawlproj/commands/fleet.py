@@ -71,15 +71,15 @@ class Command(ProjectCommand):
             raise ConfigError(f"-n {opts.workers}: give a whole number of workers, 1 or more")
         spiders = get_spider_loader(self.settings).list()
         crawl = check_start(self.settings, spiders, args, _named(opts.spargs))
-        folder = Path(Config.from_settings(self.settings).output) / crawl
+        config = Config.from_settings(self.settings)
+        folder = Path(config.output) / crawl
         folder.mkdir(parents=True, exist_ok=True)
         resolved = connection.resolve_for_command(self.settings)
-        run = self.settings.get("CRAWL_RUN_ID") or secrets.token_hex(8)
+        run = config.run_id or secrets.token_hex(8)
         shared = ["-s", f"CRAWL_RUN_ID={run}"]
-        name = self.settings.get("CRAWL_WORKER_ID")
         files, told = gatherings(self.settings, opts.output, opts.overwrite_output, run)
         command = [*_command(args[0], opts), *shared, *told]
-        fleet = Fleet(command, folder, name, lambda: _progress(crawl, resolved))
+        fleet = Fleet(command, folder, config.worker_id, lambda: _progress(crawl, resolved))
         exit_code = fleet.sail(opts.workers)
         for file in files:
             print(file.gather(self.settings))
@@ -90,7 +90,7 @@ class Fleet:
     """Worker processes, their logs, and their common end."""
 
     def __init__(
-        self, command: list[str], folder: Path, name: str | None, progress: Callable[[], str]
+        self, command: list[str], folder: Path, name: str, progress: Callable[[], str]
     ) -> None:
         self._command = command
         self._progress = progress

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 from scrapy.exceptions import UsageError
 from scrapy.spiderloader import get_spider_loader
 
+from crawlproj.config import Config
 from crawlproj.discover.search_engines import DEFAULT, ENGINES, Engine, engine
 from crawlproj.errors import ConfigError
 from crawlproj.fetch.documents import Documents
@@ -21,8 +21,6 @@ from crawlproj.operate.seed_sources import MOST_SEEDS, Source
 from crawlproj.operate.seeding import Adding
 from crawlproj.worker import join
 
-SEARCH_URL = "CRAWL_SEARCH_URL"
-"""The setting, or the variable of the environment, with the address of a search engine."""
 RESULTS = 10
 """Of a search, unless a number is given: about what the first page of an engine has."""
 
@@ -99,8 +97,7 @@ class Command(FrontierCommand):
 
     def _engine(self, name: str | None) -> Engine:
         assert self.settings is not None
-        address = self.settings.get(SEARCH_URL) or os.environ.get(SEARCH_URL, "")
-        return engine(name or DEFAULT, address)
+        return engine(name or DEFAULT, Config.from_settings(self.settings).search_url)
 
     async def _refuse_misspelt(self, frontier: Frontier, seeds_key: str) -> None:
         """Raise ConfigError for a name that neither a crawl nor a spider has: seeds would wait

@@ -20,6 +20,7 @@ from redis.exceptions import RedisError
 from scrapy.settings import BaseSettings
 from scrapy.utils.misc import load_object
 
+from crawlproj import environment
 from crawlproj.config import Config
 from crawlproj.errors import ConfigError, CrawlError
 from crawlproj.fetch.handler import SafeDownloadHandler
@@ -71,9 +72,9 @@ def check_downloads(settings: BaseSettings) -> Iterator[Finding]:
 
 def check_proxies(settings: BaseSettings) -> Iterator[Finding]:
     """Names are judged by what they resolve to, and a proxy resolves them elsewhere."""
-    environment = getproxies() if settings.getbool("HTTPPROXY_ENABLED") else {}
-    names = [f"{scheme}_proxy" for scheme in ("http", "https") if scheme in environment]
-    if settings.get("CRAWL_PROXIES"):
+    found = getproxies() if settings.getbool("HTTPPROXY_ENABLED") else {}
+    names = [f"{scheme}_proxy" for scheme in ("http", "https") if scheme in found]
+    if environment.given(settings, "CRAWL_PROXIES"):
         names.append("CRAWL_PROXIES")
     if names:
         text = (
@@ -187,7 +188,7 @@ def check_dns(name: str) -> Iterator[Finding]:
 
 def check_output(settings: BaseSettings) -> Iterator[Finding]:
     """Rows can be written, and there is room for them."""
-    folder = Path(settings.get("CRAWL_OUTPUT") or "output").resolve()
+    folder = Path(environment.given(settings, "CRAWL_OUTPUT") or "output").resolve()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):

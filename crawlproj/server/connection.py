@@ -25,6 +25,7 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.conf import closest_scrapy_cfg
 from scrapy.utils.project import inside_project
 
+from crawlproj import environment
 from crawlproj.errors import ConfigError, RedisUnavailable, RedisUnsuitable
 from crawlproj.server.problems import (
     DEFAULT_HOST,
@@ -83,7 +84,7 @@ def resolve(settings: BaseSettings) -> Resolved:
     url, notice = redis_url(settings), None
     if url is None:
         url = f"redis://{DEFAULT_HOST}:{DEFAULT_PORT}"
-        if settings.getbool("FRONTIER_EMBEDDED"):
+        if environment.truth(environment.given(settings, "FRONTIER_EMBEDDED")):
             url, notice = _embedded_url()
         url = _with_db(url, settings)
     if not settings.frozen:

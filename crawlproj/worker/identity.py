@@ -14,6 +14,7 @@ import socket
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from crawlproj import environment
 from crawlproj.errors import ConfigError
 from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier
@@ -31,7 +32,7 @@ def new_name() -> str:
 
 def name_worker(settings: BaseSettings) -> None:
     """Settle this worker's name before its files are named after it."""
-    if not settings.get("CRAWL_WORKER_ID"):
+    if not environment.given(settings, "CRAWL_WORKER_ID"):
         settings.set("CRAWL_WORKER_ID", new_name(), priority="cmdline")
 
 

@@ -15,7 +15,7 @@ from redis import Redis
 
 from crawlproj.config import Config
 from crawlproj.demo.log import fetch_counts, smallest_gap_s
-from crawlproj.engine.versions import PLAIN
+from crawlproj.environment import PLAIN_SCRAPY
 from crawlproj.frontier import keys
 from crawlproj.operate.audit import RESOLUTION_S
 from tests.servers.fleet import PROJECT, Fleet, Worker, fleet
@@ -289,7 +289,7 @@ def test_items_of_a_plain_spider_are_written_gathered_counted_and_merged(ships: 
 def test_a_crawl_goes_with_scrapys_own_parts_as_with_ours(ships: Fleet, plain: str) -> None:
     """As it does with a Scrapy that ours were not tested with."""
     with Origin({}, default=Reply()) as origin:
-        env = {**own_env(ships), **({PLAIN: plain} if plain else {})}
+        env = {**own_env(ships), **({PLAIN_SCRAPY: plain} if plain else {})}
         args = {"first": origin.url("/"), "length": "5"}
         worker = ships.start(HERE, spider="plain", env=env, **args)
         assert worker.wait(30) == "finished", worker.log[-4000:]

@@ -13,6 +13,7 @@ from crawlproj.config import (
     PREFIXES,
     Config,
     arguments,
+    asked_for,
     crawl_name,
     of_others,
     options,
@@ -335,12 +336,44 @@ def test_scrapys_retries_are_all_allowed_unless_the_attempts_are_given(
     assert Config.from_settings(settings).max_attempts == attempts
 
 
-def test_the_crawls_name_comes_from_the_settings_the_environment_or_the_spider(
+def test_a_variable_of_the_environment_counts_more_than_files_and_less_than_the_command_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CRAWL_COOKIES", "shared")
+    monkeypatch.setenv("POLITENESS_DELAY", "3")
+    monkeypatch.setenv("SEEN_CAPACITY", "")
+    monkeypatch.setenv("CRAWL_DATE", "somebody else's")
+    settings = Settings({"POLITENESS_DELAY": 0.25, "SEEN_CAPACITY": 7})
+    settings.set("POLITENESS_DELAY", 1, priority="spider")
+    found = Config.from_settings(settings)
+    assert (found.cookies, found.delay_s, found.seen_capacity) == ("shared", 3, 7)
+    assert "delay_s" not in asked_for(settings)
+    settings.set("POLITENESS_DELAY", 2, priority="cmdline")
+    assert Config.from_settings(settings).delay_s == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("CRAWL_COOKEIS", "shared", "did you mean CRAWL_COOKIES"),
+        ("FRONTIER_DELAY", "1", "did you mean POLITENESS_DELAY"),
+        ("CRAWL_PAGES", "many", "CRAWL_PAGES=many: give a whole number"),
+    ],
+)
+def test_a_variable_that_is_wrong_stops_the_start_as_a_setting_does(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, message: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigError, match=message):
+        Config.from_settings(Settings())
+
+
+def test_the_crawls_name_comes_from_the_command_line_the_environment_or_the_spider(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     spider = Spider(name="site")
     assert crawl_name(Settings(), spider) == "site"
     monkeypatch.setenv("CRAWL_NAME", "deployed")
     assert crawl_name(Settings(), spider) == Config.from_settings(Settings()).crawl == "deployed"
-    named = Settings({"CRAWL_NAME": "docs"})
+    named = Settings({"CRAWL_NAME": "docs"}, priority="cmdline")
     assert crawl_name(named, spider) == Config.from_settings(named).crawl == "docs"
