@@ -17,8 +17,8 @@ from tests.servers.origin import Answer, Origin, Reply, Request
 from tests.servers.redis import wait_for
 
 OPEN = {"ROBOTSTXT_OBEY": "False"}
-RETRY_AFTER_S = 4
-GRACE_S = 1.5
+RETRY_AFTER_S = 6
+GRACE_S = 3.0
 """For requests that are on their way, and for half a second until another worker hears of it."""
 
 
@@ -78,7 +78,7 @@ def last_gap_s(origin: Origin, gaps: int = 1) -> float:
 class Overloaded:
     """A host whose page /1 asks for rest; its other pages take their time until that is over."""
 
-    slow_s = 2.5
+    slow_s = 4.0
 
     def __init__(self, number: int) -> None:
         self._pages = pages(number, self.slow_s)

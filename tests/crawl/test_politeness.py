@@ -210,7 +210,7 @@ def test_every_host_keeps_its_pace_with_any_number_of_workers(ships: Fleet, work
 
 
 def test_each_of_three_connections_keeps_the_pace(ships: Fleet) -> None:
-    houses = [House(0.1 + 0.05 * (number % 5), latency_s=0.1, pages=12) for number in range(12)]
+    houses = [House(0.1 + 0.05 * (number % 5), latency_s=0.4, pages=9) for number in range(12)]
     with Town(houses).open() as town:
         for _ in range(3):
             ships.start(POLITE, seeds=town.seeds, delay=DELAY_S, per_host=3)
