@@ -15,12 +15,11 @@ from w3lib.encoding import http_content_type_encoding
 
 from crawlproj.config import BY_URL, Config, arguments, refuse_unknown_arguments
 from crawlproj.discover import links
-from crawlproj.discover.discovery import Discovery
 from crawlproj.discover.seeds import read_seeds, seed_fields
 from crawlproj.fetch.content import body_size
 from crawlproj.items import PageItem, utc_timestamp
 from crawlproj.politeness.robots import directives
-from crawlproj.scheduler import Scheduler, is_in_use
+from crawlproj.running import Links, PagesAtHand, is_in_use, running_crawl
 from crawlproj.server import connection
 from crawlproj.urls import Url, UrlError, location
 from crawlproj.worker.detached import Detached
@@ -130,13 +129,12 @@ class SiteSpider(scrapy.Spider):
 
     def _leave_out(self, response: Response) -> None:
         """No row for a page that does not want to be indexed; the ledger says why."""
-        if held := self._scheduler().notes.of(response.request):
+        if held := self._crawl().tracking.of(response.request):
             held.filtered = "noindex"
 
     def _config(self) -> Config:
         """Every setting of ours, with the plan of the crawl that this worker has joined."""
-        config: Config = self._scheduler().config
-        return config
+        return self._crawl().config
 
     @cached_property
     def _robots_name(self) -> str:
@@ -145,15 +143,13 @@ class SiteSpider(scrapy.Spider):
     def _normal(self, url: str, base: Url | None = None) -> Url:
         return self._discovery().normal(url, base)
 
-    def _discovery(self) -> Discovery:
-        discovery: Discovery = self._scheduler().discovery
-        return discovery
+    def _discovery(self) -> Links:
+        return self._crawl().discovery
 
-    def _scheduler(self) -> Any:
-        """The scheduler, and what it has put together for this spider; a stand-in where a command
-        of Scrapy's looks at a page without one."""
-        scheduler = self.crawler.engine.scheduler
-        return scheduler if isinstance(scheduler, Scheduler) else self._detached
+    def _crawl(self) -> PagesAtHand:
+        """The crawl that this worker is at; a stand-in where a command of Scrapy's looks at a page
+        without one."""
+        return running_crawl(self.crawler) or self._detached
 
     @cached_property
     def _detached(self) -> Detached:
@@ -203,7 +199,7 @@ class SiteSpider(scrapy.Spider):
 
     def _fail(self, response: Response, error: Exception) -> None:
         """Let the page end dead, for this error."""
-        if held := self._scheduler().notes.of(response.request):
+        if held := self._crawl().tracking.of(response.request):
             held.error = error
         self.logger.warning("%s redirects %s", response.url, error)
 
@@ -230,7 +226,7 @@ class SiteSpider(scrapy.Spider):
     def _timing(self, response: Response) -> tuple[str, int]:
         """When the response had come, however long it waited to be read, and what it took from the
         beginning of its request: what `scrapy audit` judges by."""
-        held = self._scheduler().notes.of(response.request)
+        held = self._crawl().tracking.of(response.request)
         if held is None:
             return utc_timestamp(), round(response.meta.get("download_latency", 0) * 1000)
         return utc_timestamp(time.time() - held.ended_ago_s), round(held.took_s * 1000)

@@ -12,7 +12,7 @@ from scrapy.exceptions import UsageError
 
 from crawlproj.errors import ConfigError, CrawlError
 from crawlproj.operate.command import check_profile, check_start, speak_in_one_line
-from crawlproj.scheduler import is_in_use
+from crawlproj.running import is_in_use
 from crawlproj.worker import memory_limit
 
 if TYPE_CHECKING:

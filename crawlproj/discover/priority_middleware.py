@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from scrapy.exceptions import NotConfigured
 
-from crawlproj.scheduler import Scheduler, is_in_use
+from crawlproj.running import is_in_use, running_crawl
 
 if TYPE_CHECKING:
     from typing import Self
@@ -33,7 +33,7 @@ class PriorityMiddleware:
         return cls(crawler)
 
     def process_response(self, request: Request, response: Response) -> Response:
-        scheduler = self._crawler.engine.scheduler
-        if isinstance(scheduler, Scheduler) and (held := scheduler.notes.of(request)):
-            scheduler.discovery.count_page(held.lease.host, held.lease.host_pages + 1)
+        crawl = running_crawl(self._crawler)
+        if crawl is not None and (held := crawl.tracking.of(request)):
+            crawl.discovery.count_page(held.lease.host, held.lease.host_pages + 1)
         return response

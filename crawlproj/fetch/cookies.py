@@ -23,6 +23,7 @@ from scrapy.http.cookies import CookieJar
 from scrapy.utils.httpobj import urlparse_cached
 
 from crawlproj.config import Config
+from crawlproj.running import running_crawl
 from crawlproj.urls import registrable_domain
 
 if TYPE_CHECKING:
@@ -233,8 +234,8 @@ class CookiesMiddleware(OfflineCookies):
     def _shared(self, request: Request) -> SharedCookies | None:
         if request.meta.get("dont_merge_cookies"):
             return None
-        found: SharedCookies | None = getattr(self.crawler.engine.scheduler, "cookies", None)
-        return found
+        crawl = running_crawl(self.crawler)
+        return crawl.cookies if crawl is not None else None
 
 
 def _acceptable(cookies: Iterable[Cookie], request: Request) -> Iterator[Cookie]:

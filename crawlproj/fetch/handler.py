@@ -49,6 +49,7 @@ from scrapy.utils.ssl import _make_ssl_context
 from crawlproj.config import Config
 from crawlproj.fetch.addresses import AddressPolicy
 from crawlproj.fetch.connections import SafeConnector, SystemResolver
+from crawlproj.running import running_crawl, seed_names
 from crawlproj.worker.outcome import NoLongerOurs
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class SafeDownloadHandler(AiohttpDownloadHandler):
         # Not the parent's: that opens a session of its own.
         BaseStreamingDownloadHandler.__init__(self, crawler)
         config = Config.from_settings(crawler.settings)
-        policy = AddressPolicy(config.allow_addresses, functools.partial(_seed_names, crawler))
+        policy = AddressPolicy(config.allow_addresses, functools.partial(seed_names, crawler))
         self._ssl_context = _make_ssl_context(crawler.settings)
         self._session = open_session(
             SafeConnector(
@@ -269,16 +270,10 @@ def _sent_headers(request: Request) -> CIMultiDict[str]:
     return headers
 
 
-def _seed_names(crawler: Crawler) -> Sequence[str]:
-    scheduler = crawler.engine.scheduler if crawler.engine else None
-    return getattr(scheduler, "seed_names", ())
-
-
 def _is_ours(crawler: Crawler) -> bool:
     """Whether what is under way, or about to be, is still this worker's for certain."""
-    scheduler = crawler.engine.scheduler if crawler.engine else None
-    worker = getattr(scheduler, "worker", None)
-    return worker is None or worker.is_sure
+    crawl = running_crawl(crawler)
+    return crawl is None or crawl.worker.is_sure
 
 
 def _named(error: Exception) -> Exception:

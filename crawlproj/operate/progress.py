@@ -7,7 +7,6 @@ import logging
 import time
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +24,7 @@ from crawlproj.operate import status
 from crawlproj.output import folder, summary
 from crawlproj.output.reports import ReportFeeds
 from crawlproj.plural import counted
-from crawlproj.scheduler import Scheduler
+from crawlproj.running import RunningCrawl, running_crawl, when_joined
 from crawlproj.server import connection
 from crawlproj.worker.identity import plain
 from crawlproj.worker.pulse import Tally
@@ -62,28 +61,21 @@ class Progress:
         crawler.signals.connect(self._closed, signals.spider_closed)
         return self
 
-    @property
-    def _scheduler(self) -> Scheduler | None:
-        scheduler = self._crawler.engine.scheduler
-        return scheduler if isinstance(scheduler, Scheduler) and scheduler.is_open else None
-
     async def _opened(self) -> None:
-        scheduler = self._crawler.engine.scheduler
-        if isinstance(scheduler, Scheduler):
-            scheduler.when_joined(partial(self._begin, scheduler))
+        when_joined(self._crawler, self._begin)
 
-    def _begin(self, scheduler: Scheduler) -> None:
-        folder.prepare(self._folder, scheduler.frontier.shards[0].epoch)
-        scheduler.on_handed_in.append(self._tell_rest)
+    def _begin(self, crawl: RunningCrawl) -> None:
+        folder.prepare(self._folder, crawl.frontier.shards[0].epoch)
+        crawl.on_handed_in.append(self._tell_rest)
         self._task = asyncio.create_task(self._run())
 
     async def _closed(self, reason: str) -> None:
-        scheduler = self._scheduler
-        if self._task is None or scheduler is None:
+        crawl = running_crawl(self._crawler)
+        if self._task is None or crawl is None:
             return
         self._task.cancel()
         try:
-            await self._write_summary(scheduler)
+            await self._write_summary(crawl)
         except (CrawlError, RedisError, OSError) as error:
             logger.error("The summary could not be written: %s", error)
 
@@ -96,11 +88,11 @@ class Progress:
                 logger.debug("No progress to show: %s", error)
 
     async def _tick(self) -> None:
-        scheduler = self._scheduler
-        if scheduler is None:
+        crawl = running_crawl(self._crawler)
+        if crawl is None:
             return
-        now = self._last = await tick(scheduler.frontier)
-        row = await self._write_row(scheduler)
+        now = self._last = await tick(crawl.frontier)
+        row = await self._write_row(crawl)
         logger.info(
             "%s here (%.1f/s) | crawl: %d done, %d queued, %d leased, %d dead, %s, %s",
             counted(self._before.pages, "page"),
@@ -115,16 +107,16 @@ class Progress:
 
     async def _tell_rest(self) -> None:
         """The row of the interval that the worker's end has cut short."""
-        scheduler = self._scheduler
-        if self._task is None or scheduler is None or scheduler.worker.tally == self._before:
+        crawl = running_crawl(self._crawler)
+        if self._task is None or crawl is None or crawl.worker.tally == self._before:
             return
         self._task.cancel()
         with suppress(CrawlError, RedisError):  # then as it stood when it was last seen
-            self._last = await tick(scheduler.frontier)
-        await self._write_row(scheduler)
+            self._last = await tick(crawl.frontier)
+        await self._write_row(crawl)
 
-    async def _write_row(self, scheduler: Scheduler) -> StatsItem:
-        row = self._row(plain(scheduler.frontier.worker), replace(scheduler.worker.tally))
+    async def _write_row(self, crawl: RunningCrawl) -> StatsItem:
+        row = self._row(plain(crawl.frontier.worker), replace(crawl.worker.tally))
         await self._feeds.send(row)
         return row
 
@@ -146,10 +138,10 @@ class Progress:
         self._before, self._before_at = done, now_s
         return row
 
-    async def _write_summary(self, scheduler: Scheduler) -> None:
-        client = await connection.connect(*scheduler.address)
+    async def _write_summary(self, crawl: RunningCrawl) -> None:
+        client = await connection.connect(*crawl.redis)
         try:
-            frontier = Frontier(client, scheduler.frontier.crawl, scheduler.frontier.worker)
+            frontier = Frontier(client, crawl.frontier.crawl, crawl.frontier.worker)
             now = await status.read(frontier)
             is_last = await status.is_last_word(frontier, now)
         finally:

@@ -18,7 +18,7 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from crawlproj.fetch.handler import SafeDownloadHandler
 from crawlproj.operate.command import check_profile
 from crawlproj.output.feeds import default_feeds
-from crawlproj.scheduler import is_in_use
+from crawlproj.running import is_in_use
 
 if TYPE_CHECKING:
     from scrapy import Request

@@ -10,15 +10,15 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scrapy.exceptions import NotConfigured
 
 from crawlproj.config import Config
 from crawlproj.discover.links import MAX_SHOWN
 from crawlproj.frontier import pacing
+from crawlproj.running import RunningCrawl, is_in_use, running_crawl
 from crawlproj.worker.outcome import TRANSIENT_STATUSES, Held, NoLongerOurs, may_pass
 
 if TYPE_CHECKING:
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
-    from crawlproj.scheduler import Scheduler
-
 logger = logging.getLogger(__name__)
 
 ANSWERED, FAILED, OVERLOADED = -1, 1, 2
@@ -38,8 +36,8 @@ ANSWERED, FAILED, OVERLOADED = -1, 1, 2
 class PolitenessMiddleware:
     """Notes pause, hold and health of the host on each leased request."""
 
-    def __init__(self, config: Config, scheduler: Callable[[], Scheduler | None]) -> None:
-        self._scheduler = scheduler
+    def __init__(self, config: Config, crawler: Crawler) -> None:
+        self._crawler = crawler
         self._has_warned = False
         self._slowness = config.slowness
         self._longest_pause_ms = round(config.longest_pause_s * 1000)
@@ -48,42 +46,35 @@ class PolitenessMiddleware:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        from crawlproj.scheduler import Scheduler, is_in_use
-
-        def scheduler() -> Scheduler | None:
-            found: Any = crawler.engine.scheduler
-            return found if isinstance(found, Scheduler) else None
-
         if not is_in_use(crawler.settings):
             raise NotConfigured("without crawlproj's scheduler nobody keeps a pace")
-        return cls(Config.from_settings(crawler.settings), scheduler)
+        return cls(Config.from_settings(crawler.settings), crawler)
 
     def process_response(self, request: Request, response: Response) -> Response:
-        if held := self._held(request):
+        crawl = running_crawl(self._crawler)
+        if crawl and (held := self._held(crawl, request)):
             failed = response.status in TRANSIENT_STATUSES
             held.last_status = response.status
             overloaded = response.status in pacing.OVERLOADED
             health = (OVERLOADED if overloaded else FAILED) if failed else ANSWERED
-            self._note(held, health)
+            self._note(crawl, held, health)
             if failed:
                 asked = response.headers.get("Retry-After")
-                self._hold(held, response.status, asked)
+                self._hold(crawl, held, response.status, asked)
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:
         if isinstance(exception, NoLongerOurs):
             return  # it says nothing about the host
-        if held := self._held(request):
+        crawl = running_crawl(self._crawler)
+        if crawl and (held := self._held(crawl, request)):
             failed = may_pass(exception)
-            self._note(held, FAILED if failed else ANSWERED)
+            self._note(crawl, held, FAILED if failed else ANSWERED)
             if failed:
-                self._hold(held, 0, None)
+                self._hold(crawl, held, 0, None)
 
-    def _held(self, request: Request) -> Held | None:
-        scheduler = self._scheduler()
-        if scheduler is None:
-            return None
-        held = scheduler.notes.of(request)
+    def _held(self, crawl: RunningCrawl, request: Request) -> Held | None:
+        held = crawl.tracking.of(request)
         if held is None and not self._has_warned:
             self._has_warned = True
             logger.warning(
@@ -93,31 +84,26 @@ class PolitenessMiddleware:
             )
         return held
 
-    def _note(self, held: Held, health: int) -> None:
-        scheduler, host = self._scheduler(), held.lease.host
-        assert scheduler is not None
-        override = scheduler.frontier.overrides.for_host(host)
+    def _note(self, crawl: RunningCrawl, held: Held, health: int) -> None:
+        host = held.lease.host
+        override = crawl.frontier.overrides.for_host(host)
         # The crawl's delay, not this worker's: whoever began it has set it for all.
-        crawl_s = scheduler.frontier.limits.delay_ms / 1000
+        crawl_s = crawl.frontier.limits.delay_ms / 1000
         delay_s = crawl_s if override.delay_s is None else override.delay_s
         held.failed = health
-        held.per_host = scheduler.frontier.connections(held.lease)
+        held.per_host = crawl.frontier.connections(held.lease)
         held.pause_ms = pacing.pause_ms(
             round(delay_s * 1000),
-            self._crawl_delay_s(host),
+            # The pause after a robots.txt itself is noted by those who read it.
+            crawl.permission.delay_s(host) if crawl.permission is not None else None,
             (time.monotonic() - held.started_at) * 1000,
             factor=self._slowness if delay_s else 0,
             most_ms=self._longest_pause_ms,
         )
 
-    def _crawl_delay_s(self, host: str) -> float | None:
-        """What the host's robots.txt asks for; the pause after that file itself is noted by those
-        who read it."""
-        scheduler = self._scheduler()
-        permission = scheduler.permission if scheduler is not None else None
-        return permission.delay_s(host) if permission is not None else None
-
-    def _hold(self, held: Held, status: int, retry_after: bytes | None) -> None:
+    def _hold(
+        self, crawl: RunningCrawl, held: Held, status: int, retry_after: bytes | None
+    ) -> None:
         held.hold_ms = pacing.hold_ms(
             status,
             pacing.retry_after_ms(retry_after, datetime.now(UTC), most_ms=self._longest_hold_ms),
@@ -126,5 +112,4 @@ class PolitenessMiddleware:
             most_ms=self._longest_hold_ms,
             jitter=random.random(),
         )
-        if scheduler := self._scheduler():
-            scheduler.holds.note(held.lease, held.hold_ms, for_group=held.failed == OVERLOADED)
+        crawl.holds.note(held.lease, held.hold_ms, for_group=held.failed == OVERLOADED)

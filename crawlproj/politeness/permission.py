@@ -92,7 +92,7 @@ class Permission:
         self._max_attempts = max_attempts
         self._retry_delay_s = retry_delay_s
         self._longest_pause_s = longest_pause_s
-        self._on_sitemaps = on_sitemaps
+        self.on_sitemaps = on_sitemaps
         self._store = RobotsStore(frontier)
         self._memory = Memory()
         self._introduced: OrderedDict[str, None] = OrderedDict()
@@ -186,7 +186,7 @@ class Permission:
             await self._tell(wanted, record, left_s)
         self._answered[lease.shard, lease.token] = None
         bound(self._answered)
-        if self._on_sitemaps is not None:
+        if self.on_sitemaps is not None:
             await self._read_soon(wanted.host, record, left_s, names_sitemaps=True)
 
     def _known_elsewhere(
@@ -320,8 +320,8 @@ class Permission:
 
     def _tell_of_sitemaps(self, host: str) -> None:
         known = self._memory.last(host)
-        if self._on_sitemaps is not None and known and known.rules:
-            self._on_sitemaps(host, known.rules.sitemaps)
+        if self.on_sitemaps is not None and known and known.rules:
+            self.on_sitemaps(host, known.rules.sitemaps)
 
     # What is remembered
 

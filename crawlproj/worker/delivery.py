@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from redis.exceptions import OutOfMemoryError
 
@@ -32,7 +32,7 @@ from crawlproj.worker.outbox import Ended, Outbox
 
 if TYPE_CHECKING:
     from crawlproj.frontier.frontier import Frontier
-    from crawlproj.worker.exchange import Hooks
+    from crawlproj.worker.surroundings import Surroundings
 
 logger = logging.getLogger(__name__)
 
@@ -67,10 +67,16 @@ class Delivery:
     """The way from a worker to the frontier. One `run` at a time."""
 
     def __init__(
-        self, frontier: Frontier, hooks: Hooks, insist: Insist, *, backlog: int, watermark: float
+        self,
+        frontier: Frontier,
+        surroundings: Surroundings,
+        insist: Insist,
+        *,
+        backlog: int,
+        watermark: float,
     ) -> None:
         self._frontier = frontier
-        self._hooks = hooks
+        self._surroundings = surroundings
         self._insist = insist
         self._backlog = backlog
         self.outbox = Outbox()
@@ -97,9 +103,33 @@ class Delivery:
         return self.outbox.add(item, once=once, urgent=urgent)
 
     @property
+    def now(self) -> int:
+        """The moment, as `end` is told when a page began."""
+        return self.outbox.now
+
+    def end(self, ended: Any, since: int) -> None:
+        """Collect a page that was begun at that moment and has ended."""
+        self.outbox.end(ended, since)
+
+    @property
+    def waiting_links(self) -> int:
+        """URLs that are not in the frontier yet."""
+        return len(self.outbox)
+
+    @property
+    def ended_pages(self) -> int:
+        """Pages that are not settled yet."""
+        return len(self.outbox.ended)
+
+    @property
+    def owes(self) -> bool:
+        """True while anything is still to be handed in."""
+        return bool(self.outbox or self.outbox.ended)
+
+    @property
     def is_full(self) -> bool:
         """True when so much waits that no more pages should be begun."""
-        return len(self.outbox) + len(self.outbox.ended) >= self._backlog
+        return self.waiting_links + self.ended_pages >= self._backlog
 
     @property
     def links_without_room(self) -> int:
@@ -243,12 +273,11 @@ class Delivery:
         return cut
 
     async def _share(self) -> None:
-        if self._hooks.share is not None:
-            await self._insist(self._hooks.share)
+        await self._insist(self._surroundings.share)
 
     async def _widen_scope(self, pushes: list[Push]) -> None:
         """A seed's links are judged by what seeds brought into scope: that comes first."""
-        seeds = [self._hooks.scope_names(one) for one in pushes if one.kind == Kind.SEED]
+        seeds = [self._surroundings.scope_names(one) for one in pushes if one.kind == Kind.SEED]
         new = set().union(*seeds) - self.scope
         if new:
             await self._insist(partial(self._frontier.widen_scope, new))
@@ -264,7 +293,7 @@ class Delivery:
 
     async def _judge(self, ended: Ended) -> None:
         if ended.verdict is None:
-            ended.verdict = await self._hooks.verdict(ended.what)
+            ended.verdict = await self._surroundings.verdict(ended.what)
             ended.judged_at_s = time.monotonic()
 
     async def _settle_ended(
@@ -278,7 +307,7 @@ class Delivery:
             failpoints.reached("written")
             failpoints.reached("settle")
             settled = _verdicts(ready)
-            new_items = self._hooks.new_items()
+            new_items = self._surroundings.new_items()
             await self._insist(partial(self._frontier.settle, settled, new_items))
             self._moved_at = time.monotonic()
         if self.pressure.is_tight:
@@ -308,7 +337,7 @@ class Delivery:
         is_written = not judged
         while not is_written:
             try:
-                await loop.run_in_executor(self._disk, self._hooks.flush_rows)
+                await loop.run_in_executor(self._disk, self._surroundings.flush_rows)
                 is_written = True
             except OSError as error:
                 logger.error("Rows cannot be written (%s); waiting, nothing is settled", error)

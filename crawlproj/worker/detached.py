@@ -13,13 +13,13 @@ from crawlproj.urls import Url, UrlError, normalise, param_pattern
 
 
 class Detached:
-    """Stands in for the scheduler, its notes and its discovery, of which a spider makes use."""
+    """Stands in for a running crawl and those parts of it of which a spider makes use."""
 
     worker_name = ""
 
     def __init__(self, config: Config) -> None:
         self.config = config
-        self.notes = self.discovery = self
+        self.tracking = self.discovery = self
         self._drop = param_pattern(config.drop_params)
         self._found: dict[str, Request] = {}
 
@@ -54,10 +54,10 @@ class Detached:
                 continue
         return usable
 
-    def redirect(self, target: Url, depth: int, referer: str, passed: Sequence[str]) -> str:
+    def redirect(self, url: Url, depth: int, referer: str, passed: list[str]) -> str:
         """Note where a redirect leads; returns that."""
-        self._note(target, depth, referer, redirects=list(passed))
-        return str(target)
+        self._note(url, depth, referer, redirects=list(passed))
+        return str(url)
 
     def take(self) -> list[Request]:
         """What was noted since."""

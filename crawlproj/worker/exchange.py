@@ -15,7 +15,6 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -31,6 +30,7 @@ from crawlproj.worker.delivery import Delivery
 from crawlproj.worker.outages import Outages
 from crawlproj.worker.prefetch import Supply
 from crawlproj.worker.pulse import Tally
+from crawlproj.worker.surroundings import Surroundings
 
 logger = logging.getLogger(__name__)
 
@@ -52,34 +52,13 @@ COALESCE_S = 0.03
 where hosts rest so briefly that they would notice."""
 
 
-@dataclass
-class Hooks:
-    """What a worker asks of its surroundings."""
-
-    wake: Callable[[], None]
-    flush_rows: Callable[[], None]
-    new_items: Callable[[], dict[str, int]]
-    verdict: Callable[[Any], Awaitable[tuple[int, Settlement]]]
-    on_state: Callable[[State], Awaitable[None]]
-    on_fatal: Callable[[Exception], None]
-    on_lost: Callable[[list[tuple[str, float, bytes]]], Awaitable[None]]
-    about: Callable[[], dict[str, Any]]
-    scope_names: Callable[[Push], set[str]]
-    awaits_seeds: Callable[[], bool]
-    prepare: Callable[[list[Lease]], Awaitable[None]]
-    on_holds: Callable[[dict[str, int]], None]
-    on_unsure: Callable[[], None]
-    share: Callable[[], Awaitable[None]] | None = None
-    """Tells other workers what they must know before they are given what is pushed next."""
-
-
 class Worker:
     """Buffers and loops; `take`, `push` and `end` never wait."""
 
     def __init__(
         self,
         frontier: Frontier,
-        hooks: Hooks,
+        surroundings: Surroundings,
         *,
         prefetch: int,
         lease_timeout_s: float,
@@ -88,7 +67,7 @@ class Worker:
         watermark: float = 0.85,
     ) -> None:
         self.frontier = frontier
-        self.hooks = hooks
+        self.surroundings = surroundings
         self.supply = Supply(prefetch)
         self.lease_timeout_s = lease_timeout_s
         self._tells_all = tells_all
@@ -100,7 +79,7 @@ class Worker:
         self._outages = Outages(frontier.reconnect, self._come_back)
         self._insist = self._outages.insist
         self._delivery = Delivery(
-            frontier, hooks, self._insist, backlog=backlog, watermark=watermark
+            frontier, surroundings, self._insist, backlog=backlog, watermark=watermark
         )
         self._known: set[tuple[int, int]] = set()
         self._scope_read = 0
@@ -148,7 +127,7 @@ class Worker:
         again seconds later."""
         if self._was_refused and self._may_begin:
             self._was_refused = False
-            self.hooks.wake()
+            self.surroundings.wake()
 
     @property
     def is_sure(self) -> bool:
@@ -181,11 +160,11 @@ class Worker:
     @property
     def now(self) -> int:
         """The moment, as `end` is told when a request began."""
-        return self._delivery.outbox.now
+        return self._delivery.now
 
     def end(self, ended: Any, since: int = 0) -> None:
         """Collect a request that was begun at that moment and has ended."""
-        self._delivery.outbox.end(ended, since)
+        self._delivery.end(ended, since)
         self._flush_wake.set()
 
     @property
@@ -196,7 +175,7 @@ class Worker:
     @property
     def backlog(self) -> int:
         """URLs collected and not yet in the frontier."""
-        return len(self._delivery.outbox)
+        return self._delivery.waiting_links
 
     @property
     def links_without_room(self) -> int:
@@ -206,19 +185,18 @@ class Worker:
     @property
     def is_idle(self) -> bool:
         """True if nothing is in hand, in progress or on its way."""
-        outbox = self._delivery.outbox
-        return not (self._buffer or self.held or outbox or outbox.ended)
+        return not (self._buffer or self.held or self._delivery.owes)
 
     @property
     def is_stuck(self) -> bool:
         """True if all that is left here are links without room, and the pages that led to them."""
-        in_progress = self.held - len(self._delivery.outbox.ended)
+        in_progress = self.held - self._delivery.ended_pages
         return bool(self.links_without_room) and not self._buffer and not in_progress
 
     async def flush(self, *, in_any_case: bool = False) -> None:
         """Push what was found and write what was scraped; then settle what has ended."""
         async with self._flushing:
-            is_last = not self._buffer and self.held <= len(self._delivery.outbox.ended)
+            is_last = not self._buffer and self.held <= self._delivery.ended_pages
             settled = await self._delivery.run(is_last=is_last, in_any_case=in_any_case)
             if settled:
                 self.held -= len(settled)
@@ -329,7 +307,7 @@ class Worker:
         while True:
             while (left_s := self._sure_for_s) > 0:
                 await asyncio.sleep(left_s)
-            self.hooks.on_unsure()
+            self.surroundings.break_off()
             while not self.is_sure:
                 await asyncio.sleep(POLL_S)
 
@@ -337,7 +315,7 @@ class Worker:
         try:
             await loop()
         except Exception as error:
-            self.hooks.on_fatal(error)
+            self.surroundings.give_up(error)
 
     # The exchanges
 
@@ -350,11 +328,11 @@ class Worker:
                 counted(reclaimed.workers, "worker"),
                 reclaimed.queued,
             )
-            await self.hooks.on_lost(reclaimed.dead)
+            await self.surroundings.report_lost(reclaimed.dead)
         return reclaimed.workers
 
     async def _lease(self, wanted: int) -> Batch:
-        no_links = self.hooks.awaits_seeds()
+        no_links = self.surroundings.awaits_seeds()
         try:
             batch = await self.frontier.lease(wanted, no_links=no_links)
         except WorkerDeclaredDead as error:
@@ -374,7 +352,7 @@ class Worker:
     async def _welcome(self, batch: Batch) -> None:
         self._hear(batch.state)
         if batch.state != "running" or not batch.leases:
-            await self.hooks.on_state(batch.state)
+            await self.surroundings.obey(batch.state)
 
     async def _ask_state(self) -> None:
         """What a lease would tell, for a worker that has enough in hand to lease nothing."""
@@ -384,7 +362,7 @@ class Worker:
         self._told_at = time.monotonic()
         if state != "running" or self.state not in BEGINS:
             self._hear(state)
-            await self.hooks.on_state(state)
+            await self.surroundings.obey(state)
 
     def _hear(self, state: State) -> None:
         self._told_at = time.monotonic()
@@ -395,7 +373,9 @@ class Worker:
         self._known.difference_update((shard, one.token) for shard, one in verdicts)
 
     async def _heed_holds(self) -> None:
-        self.hooks.on_holds(await self._insist(lambda: self.frontier.new_holds(self._buffer)))
+        self.surroundings.heed_holds(
+            await self._insist(lambda: self.frontier.new_holds(self._buffer))
+        )
 
     async def _beat(self) -> None:
         """One at a time: who was declared dead is sure of nothing until it has been told what is
@@ -403,7 +383,7 @@ class Worker:
         async with self._beating:
             asked_at = clock_s()
             known, timeout_ms = len(self._known), int(self.lease_timeout_s * 1000)
-            renewed = await self.frontier.renew(timeout_ms, self.hooks.about())
+            renewed = await self.frontier.renew(timeout_ms, self.surroundings.about())
             # What a lease call brings is counted before its reply is here: once is no surplus.
             has_surplus, had_surplus = renewed.leases > known, self._has_surplus
             self._has_surplus = has_surplus and not had_surplus
@@ -458,12 +438,12 @@ class Worker:
 
     async def _adopt(self, leases: list[Lease]) -> None:
         """Put leases into the buffer that are not in hand yet: a reply may have been lost."""
-        await self.hooks.prepare(leases)
+        await self.surroundings.prepare(leases)
         new = [one for one in leases if (one.shard, one.token) not in self._known]
         self._known.update((one.shard, one.token) for one in new)
         self._buffer.extend(new)
         if new:
-            self.hooks.wake()
+            self.surroundings.wake()
 
     @staticmethod
     async def _sleep(event: asyncio.Event, most_s: float) -> None:

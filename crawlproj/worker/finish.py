@@ -1,4 +1,5 @@
-"""When a crawl is over: decided by a worker that has nothing in hand, for all of them."""
+"""When a crawl is over: decided by a worker that has nothing in hand, for all of them; and what a
+worker does when it is told the crawl's state."""
 
 from __future__ import annotations
 
@@ -10,11 +11,59 @@ from crawlproj.frontier.ending import UNSETTLED
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.limits import UNLIMITED
 from crawlproj.frontier.messages import State
+from crawlproj.worker.exchange import Worker
 from crawlproj.worker.idle import Idle
+from crawlproj.worker.place import Place
 
 logger = logging.getLogger(__name__)
 
 PAGE_LIMIT = "page_limit"
+
+
+class Obedience:
+    """Goes by the crawl's state: goes on, gives back, ends the crawl, or closes the spider."""
+
+    def __init__(self, place: Place, worker: Worker, ending: Ending) -> None:
+        self._place = place
+        self._worker = worker
+        self._ending = ending
+        self._obeyed: State = "running"
+
+    async def obey(self, state: State) -> None:
+        """The crawl is in this state, and the worker has leased nothing or may not go on."""
+        self._say_if_paused(state)
+        self._obeyed = state
+        if state in ("running", "finished") and self._place.has_more():
+            self._ending.busy()
+            return
+        if state in ("running", "limit"):
+            if not self._worker.is_idle:
+                self._ending.busy()
+                return
+            state = await self._ending.look(state)
+        elif state == "finished" and not await self._may_end():
+            state = "running"
+        await self._act(state)
+
+    async def _act(self, state: State) -> None:
+        worker, engine, reason = self._worker, self._place.engine, self._place.idle.reason
+        if state == "running" and self._place.has_more():  # handlers of spider_idle have added it
+            worker.go_on()
+        elif state == "stopping":
+            await worker.give_back()
+            if worker.is_idle or worker.is_stuck:
+                engine.close("stopped")
+        elif state in ("finished", "stopped") or reason:
+            engine.close(reason or state)
+
+    async def _may_end(self) -> bool:
+        counts = await self._place.frontier.counts()
+        return self._place.idle.may_end(counts.get("discovered", 0))
+
+    def _say_if_paused(self, state: State) -> None:
+        if state == "paused" != self._obeyed:
+            crawl = self._place.frontier.crawl
+            logger.info("The crawl is paused: scrapy resume %s lets its workers go on", crawl)
 
 
 class Ending:

@@ -14,9 +14,15 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crawlproj.frontier.messages import Settlement
+
+if TYPE_CHECKING:
+    from scrapy.statscollectors import StatsCollector
+
+    from crawlproj.frontier.frontier import Frontier
+    from crawlproj.worker.prefetch import Supply
 
 SHORTEST_S = 1.0
 """Heartbeats may follow each other at once: what was done in between says nothing about a rate."""
@@ -71,6 +77,14 @@ class Pulse:
         if now - self._told_at >= SHORTEST_S:
             self._pages_per_s = (self._tally.pages - self._told_pages) / (now - self._told_at)
             self._told_at, self._told_pages = now, self._tally.pages
+
+
+def count_exchange(stats: StatsCollector, frontier: Frontier, supply: Supply) -> None:
+    """What the exchange with the frontier has cost so far, in Scrapy's stats."""
+    for name in ("calls", "bytes_sent", "bytes_received"):
+        stats.set_value(f"frontier/{name}", sum(getattr(one, name) for one in frontier.shards))
+    stats.set_value("frontier/waited_s", round(supply.waited_s, 3))
+    stats.set_value("frontier/prefetch", supply.depth)
 
 
 def resident_bytes() -> int:

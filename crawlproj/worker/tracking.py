@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from twisted.python.failure import Failure
 
-    from crawlproj.engine.watch import EngineWatch
+    from crawlproj.worker.place import Engine
 
 REDIRECTED = 302
 """Noted for a redirect of which a middleware does not tell the status."""
@@ -25,18 +25,18 @@ REFRESHED = 200
 """Noted for a page that led elsewhere by itself: by a meta tag."""
 
 
-class Notes:
+class Tracking:
     """The leases that the engine works on, and what is known of each so far."""
 
     def __init__(self, on_end: Callable[[Held], None]) -> None:
         self._held: dict[tuple[int, int], tuple[Request, Held]] = {}
         self._on_end = on_end
 
-    def listen(self, crawler: Crawler, watch: EngineWatch) -> None:
+    def listen(self, crawler: Crawler, engine: Engine) -> None:
         """Hear of everything that can happen to a request."""
-        watch.on_end(self._ended)
-        watch.on_download_error(self._failed)
-        watch.on_callback(self._delivered)
+        engine.on_end(self._ended)
+        engine.on_download_error(self._failed)
+        engine.on_callback(self._delivered)
         connect = crawler.signals.connect
         connect(self._received, signals.response_received)
         connect(self._downloaded, signals.request_left_downloader)

@@ -15,7 +15,7 @@ from crawlproj.frontier.messages import Kind, Push
 from crawlproj.frontier.shard import Shard
 from crawlproj.urls import Url
 from crawlproj.worker.exchange import Worker
-from tests.contract.mortal import hooks
+from tests.contract.mortal import Judged
 
 
 def discovery_of(worker: Worker, *, keeps_referer: bool = True) -> Discovery:
@@ -31,7 +31,7 @@ def discovery_of(worker: Worker, *, keeps_referer: bool = True) -> Discovery:
 
 
 def a_worker(frontier: Frontier) -> Worker:
-    return Worker(frontier, hooks(), prefetch=4, lease_timeout_s=60)
+    return Worker(frontier, Judged(), prefetch=4, lease_timeout_s=60)
 
 
 def an_offline_worker() -> Worker:

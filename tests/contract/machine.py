@@ -33,7 +33,7 @@ from crawlproj.frontier.messages import Kind, Push, Settlement
 from crawlproj.frontier.shard import Shard
 from crawlproj.worker import exchange
 from tests.contract.model import Model, Refused
-from tests.contract.mortal import Death, Died, hand_in, hooks
+from tests.contract.mortal import Death, Died, Judged, hand_in
 from tests.lua.helpers import MINUTE_MS, HandCrawl, Worker, apart, entry
 from tests.servers.redis import RedisServer
 
@@ -188,7 +188,7 @@ class FrontierMachine(RuleBasedStateMachine):
         token = data.draw(st.sampled_from(list(self.model.leased[name])))
         settlement, links = data.draw(_settlements(token)), self._grouped(links)
         one = self._tick(name)
-        worker = self.worker_class(one.frontier, hooks(), prefetch=1, lease_timeout_s=1)
+        worker = self.worker_class(one.frontier, Judged(), prefetch=1, lease_timeout_s=1)
         work = hand_in(worker, links, settlement, dies_before)
         try:
             self.crawl.run(work)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any, Literal
 
 from crawlproj.frontier.messages import Push, Settlement
 from crawlproj.frontier.scripts import script
-from crawlproj.worker.exchange import Hooks, Worker
+from crawlproj.worker.exchange import Worker
+from crawlproj.worker.surroundings import Surroundings
 
 Death = Literal["push", "settle"] | None
 """The script that the worker does not live to call."""
@@ -49,27 +49,8 @@ async def hand_in(
         shard.client = client
 
 
-def hooks() -> Hooks:
+class Judged(Surroundings):
     """Surroundings in which a settlement is its own verdict."""
 
-    async def verdict(settlement: Settlement) -> tuple[int, Settlement]:
-        return 0, settlement
-
-    async def nothing(*_: Any) -> None:
-        await asyncio.sleep(0)
-
-    return Hooks(
-        wake=lambda: None,
-        flush_rows=lambda: None,
-        new_items=dict,
-        verdict=verdict,
-        on_state=nothing,
-        on_fatal=lambda _: None,
-        on_lost=nothing,
-        about=dict,
-        scope_names=lambda _: set(),
-        prepare=nothing,
-        on_holds=lambda _: None,
-        on_unsure=lambda: None,
-        awaits_seeds=lambda: False,
-    )
+    async def verdict(self, ended: Settlement) -> tuple[int, Settlement]:
+        return 0, ended

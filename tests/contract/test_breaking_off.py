@@ -6,11 +6,11 @@ from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.messages import Lease
 from crawlproj.worker.exchange import SURE, Worker
 from crawlproj.worker.outcome import BROKEN_OFF_MS, Held, NoLongerOurs, Patience
-from tests.contract.mortal import hooks
+from tests.contract.mortal import Judged
 
 
 def test_a_worker_is_unsure_some_time_before_others_count_it_as_dead() -> None:
-    worker = Worker(Frontier(None, "c", "w"), hooks(), prefetch=4, lease_timeout_s=20)
+    worker = Worker(Frontier(None, "c", "w"), Judged(), prefetch=4, lease_timeout_s=20)
     assert worker.is_sure
     worker._renewed_at -= SURE * 20 - 1
     assert worker.is_sure

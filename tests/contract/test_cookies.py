@@ -15,6 +15,7 @@ from crawlproj.fetch.cookies import LARGEST_COOKIE_BYTES, CookiesMiddleware, Sha
 from crawlproj.frontier import keys
 from crawlproj.frontier.cookie_store import MOST_COOKIES
 from crawlproj.frontier.frontier import Frontier
+from crawlproj.running import announce
 from tests.contract.fleet import Fleet
 from tests.lua.helpers import CRAWL, link
 
@@ -22,13 +23,13 @@ SITE = "https://www.shop.example.co.uk"
 PAGE = f"{SITE}/a/b"
 
 
-class _Engine:
-    """As much of a crawler as the middleware asks for."""
+class _Crawler:
+    """As much of a crawler, and of its crawl, as the middleware asks for."""
 
     def __init__(self, cookies: SharedCookies) -> None:
-        self.engine = self.scheduler = self
         self.cookies = cookies
         self.spider = None
+        announce(self, self)  # type: ignore[arg-type]
 
 
 class Visitor:
@@ -38,7 +39,7 @@ class Visitor:
         self.frontier = frontier
         self.shared = SharedCookies(frontier)
         self._middleware = CookiesMiddleware()
-        self._middleware.crawler = _Engine(self.shared)  # type: ignore[assignment]
+        self._middleware.crawler = _Crawler(self.shared)  # type: ignore[assignment]
 
     def visit(self, url: str, *given: str, **about: Any) -> str:
         """Fetch a page that gives these cookies; returns those that were sent."""

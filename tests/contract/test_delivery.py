@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from dataclasses import replace
 
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.limits import Limits
 from crawlproj.frontier.messages import Settlement
 from crawlproj.server.connection import connect
 from crawlproj.worker.exchange import Worker
-from tests.contract.mortal import hooks
+from tests.contract.mortal import Judged
 from tests.lua.helpers import CRAWL, A, link
 from tests.servers.redis import PATIENCE, RedisServer
 
@@ -21,8 +20,9 @@ def test_a_page_whose_rows_a_slow_disk_does_not_have_yet_waits_and_its_host_goes
 ) -> None:
     disk_is_done = threading.Event()
 
-    def flush_rows() -> None:
-        assert disk_is_done.wait(60 * PATIENCE)
+    class OnASlowDisk(Judged):
+        def flush_rows(self) -> None:
+            assert disk_is_done.wait(60 * PATIENCE)
 
     async def hand_in_slowly() -> None:
         client = await connect(redis_server.url)
@@ -30,9 +30,7 @@ def test_a_page_whose_rows_a_slow_disk_does_not_have_yet_waits_and_its_host_goes
         await frontier.open(Limits(seen_capacity=1000), {}, "run")
         await frontier.renew(1_000_000, {})
         await frontier.push([link(A, "/1"), link(A, "/2")])
-        worker = Worker(
-            frontier, replace(hooks(), flush_rows=flush_rows), prefetch=4, lease_timeout_s=60
-        )
+        worker = Worker(frontier, OnASlowDisk(), prefetch=4, lease_timeout_s=60)
         (first,) = (await frontier.lease(2)).leases
         worker.held = 1
         worker.end(Settlement(first.token, "done"))

@@ -14,10 +14,11 @@ import pytest
 from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.limits import Limits
-from crawlproj.frontier.messages import Push, Settlement
+from crawlproj.frontier.messages import Lease, Push, Settlement
 from crawlproj.frontier.replication import ReplicasBehind, Replication
 from crawlproj.server.connection import connect
-from crawlproj.worker.exchange import Hooks, Worker
+from crawlproj.worker.exchange import Worker
+from crawlproj.worker.surroundings import Surroundings
 from tests.contract.fleet import done
 from tests.lua.helpers import CRAWL, A, B, link, paths
 from tests.servers.cluster import cut_off, depose
@@ -174,33 +175,18 @@ def test_tokens_that_a_failover_forgot_are_not_given_to_the_same_worker_again(
     run(test())
 
 
-class Sailor:
-    """A worker without Scrapy: it leases, and a test tells what it found."""
+class Sailor(Surroundings):
+    """Surroundings without Scrapy: the worker leases, and a test tells what it found."""
 
     def __init__(self, frontier: Frontier) -> None:
         self.failed: list[Exception] = []
-        hooks = Hooks(
-            wake=lambda: None,
-            flush_rows=lambda: None,
-            new_items=dict,
-            verdict=self._verdict,
-            on_state=self._nothing,
-            on_fatal=self.failed.append,
-            on_lost=self._nothing,
-            about=dict,
-            scope_names=lambda url: set(),
-            prepare=self._nothing,
-            on_holds=lambda _: None,
-            on_unsure=lambda: None,
-            awaits_seeds=lambda: False,
-        )
-        self.worker = Worker(frontier, hooks, prefetch=4, lease_timeout_s=60)
+        self.worker = Worker(frontier, self, prefetch=4, lease_timeout_s=60)
 
-    async def _verdict(self, ended: Any) -> tuple[int, Settlement]:
+    async def verdict(self, ended: Lease) -> tuple[int, Settlement]:
         return ended.shard, Settlement(ended.token, "done")
 
-    async def _nothing(self, *_: Any) -> None:
-        pass
+    def give_up(self, error: Exception) -> None:
+        self.failed.append(error)
 
 
 def test_a_worker_forgets_what_the_former_master_had_seen_though_it_was_never_away(

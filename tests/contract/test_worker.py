@@ -7,14 +7,13 @@ import logging
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack, asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from crawlproj.frontier.frontier import Frontier
-from crawlproj.frontier.messages import Settlement
+from crawlproj.frontier.messages import Push, Settlement
 from crawlproj.frontier.scripts import script
 from crawlproj.server.connection import connect
 from crawlproj.server.embedded import LOOPBACK
@@ -22,7 +21,7 @@ from crawlproj.worker.delivery import ROWS
 from crawlproj.worker.exchange import Worker
 from crawlproj.worker.outages import FIRST_WAIT_S
 from tests.contract.fleet import HOSTS, Fleet, done, hosts_of, web
-from tests.contract.mortal import hooks
+from tests.contract.mortal import Judged
 from tests.lua.helpers import CRAWL, link, seed
 from tests.servers.proxy import Proxy
 from tests.servers.redis import PATIENCE, RedisServer, wait_for
@@ -42,7 +41,7 @@ async def until(condition: Callable[[], object], what: str) -> None:
 @asynccontextmanager
 async def working(frontier: Frontier, prefetch: int = 8) -> AsyncIterator[Worker]:
     """A worker whose loops run."""
-    worker = Worker(frontier, hooks(), prefetch=prefetch, lease_timeout_s=TIMEOUT_S)
+    worker = Worker(frontier, Judged(), prefetch=prefetch, lease_timeout_s=TIMEOUT_S)
     await worker.start()
     try:
         yield worker
@@ -106,8 +105,12 @@ def test_the_engine_is_woken_as_soon_as_it_may_have_what_it_was_refused(fleet: F
         woken: list[None] = []
         frontier = await fleet.join("w")
         await frontier.push(web(1))
-        surroundings = replace(hooks(), wake=lambda: woken.append(None))
-        worker = Worker(frontier, surroundings, prefetch=8, lease_timeout_s=TIMEOUT_S, backlog=2)
+
+        class Sleeper(Judged):
+            def wake(self) -> None:
+                woken.append(None)
+
+        worker = Worker(frontier, Sleeper(), prefetch=8, lease_timeout_s=TIMEOUT_S, backlog=2)
         await worker._adopt((await frontier.lease(8)).leases)
 
         async def is_woken_by(operation: Callable[[], Awaitable[None]]) -> bool:
@@ -132,11 +135,14 @@ def test_the_engine_is_woken_as_soon_as_it_may_have_what_it_was_refused(fleet: F
 def test_a_seed_that_a_server_has_lost_with_its_last_writes_is_pushed_again(tmp_path: Path) -> None:
     """As after a power cut with `appendfsync everysec`: nothing else would find it again."""
 
+    class Scoped(Judged):
+        def scope_names(self, seed: Push) -> set[str]:
+            return {"h0"}
+
     async def test(server: RedisServer) -> None:
         frontier = Frontier(await connect(server.url), CRAWL, "w")
         await frontier.open(frontier.limits, {}, "run")
-        surroundings = replace(hooks(), scope_names=lambda _: {"h0"})
-        worker = Worker(frontier, surroundings, prefetch=8, lease_timeout_s=TIMEOUT_S)
+        worker = Worker(frontier, Scoped(), prefetch=8, lease_timeout_s=TIMEOUT_S)
         await worker.start()
         await frontier.client.save()
         worker.push(seed(HOSTS[0], "/"))
@@ -208,7 +214,7 @@ def test_a_worker_that_was_dead_takes_nothing_before_it_knows_what_is_its_own(
             await near.renew(1000 * TIMEOUT_S, {})
             await near.push(web(1))
             far = await through(proxy, near)
-            worker = Worker(far, hooks(), prefetch=8, lease_timeout_s=TIMEOUT_S)
+            worker = Worker(far, Judged(), prefetch=8, lease_timeout_s=TIMEOUT_S)
             await worker._adopt((await far.lease(8)).leases)
             assert in_hand(worker) == 8
             await far.leave()
@@ -281,7 +287,7 @@ def test_what_comes_to_a_shard_that_a_dead_worker_has_ended_before_the_others_is
 
     async def test() -> None:
         frontier = await sharded.join("w")
-        worker = Worker(frontier, hooks(), prefetch=8, lease_timeout_s=TIMEOUT_S)
+        worker = Worker(frontier, Judged(), prefetch=8, lease_timeout_s=TIMEOUT_S)
         hosts = [hosts_of(frontier, number)[0] for number in range(3)]
         for path, push in (("/link", link), ("/seed", seed)):
             await frontier.shards[2].finish()
@@ -311,7 +317,7 @@ def test_a_seed_opens_a_crawl_again_that_others_have_just_ended(
 ) -> None:
     async def test() -> None:
         frontier = await fleet.join("w")
-        worker = Worker(frontier, hooks(), prefetch=8, lease_timeout_s=TIMEOUT_S)
+        worker = Worker(frontier, Judged(), prefetch=8, lease_timeout_s=TIMEOUT_S)
         assert await frontier.finish() == "finished"
         worker.push(link(HOSTS[0], "/late"))
         await worker.flush()
@@ -341,7 +347,7 @@ def test_a_worker_reads_only_what_has_come_into_scope_since_it_read_last(
         frontier = Frontier(await connect(redis_server.url), CRAWL, "w")
         await frontier.open(frontier.limits, {}, "run")
         await frontier.renew(1000 * TIMEOUT_S, {})
-        worker = Worker(frontier, hooks(), prefetch=8, lease_timeout_s=TIMEOUT_S)
+        worker = Worker(frontier, Judged(), prefetch=8, lease_timeout_s=TIMEOUT_S)
 
         async def sent_for_a_lease() -> int:
             before = (await frontier.client.info("stats"))["total_net_output_bytes"]

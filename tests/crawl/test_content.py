@@ -7,7 +7,7 @@ import gzip
 import sys
 from collections.abc import Iterator
 from itertools import repeat
-from types import FrameType, SimpleNamespace
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -141,7 +141,6 @@ def test_no_charset_is_looked_for_in_the_packed_bytes_of_a_page() -> None:
 
     async def fetch(url: str) -> Response:
         crawler = get_crawler(settings_dict={"CRAWL_ALLOW_ADDRESSES": "loopback"})
-        crawler.engine = SimpleNamespace(scheduler=None)  # type: ignore[assignment]
         handler = SafeDownloadHandler(crawler)
         try:
             return await handler.download_request(ScrapyRequest(url))

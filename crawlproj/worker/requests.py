@@ -1,0 +1,129 @@
+"""The way of Scrapy's Requests into the frontier: from spiders, middlewares and seed lists.
+
+Links take another (discover/discovery.py), on which no Request is made of them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from scrapy import Request, Spider
+
+from crawlproj.discover.links import MAX_SHOWN
+from crawlproj.fetch.cookies import wants_session
+from crawlproj.frontier.levels import level
+from crawlproj.frontier.messages import Kind, Push
+from crawlproj.frontier.proxies import Proxies
+from crawlproj.frontier.records import LEASE, RecordError, encode_changed, encode_request
+from crawlproj.urls import UrlError
+from crawlproj.worker.exchange import Worker
+from crawlproj.worker.outcome import Held
+from crawlproj.worker.tracking import Tracking
+
+if TYPE_CHECKING:
+    from crawlproj.dupefilter import SeenFilter
+
+logger = logging.getLogger(__name__)
+
+
+class Requests:
+    """Makes entries of requests and collects them for the next push."""
+
+    def __init__(
+        self,
+        spider: Spider,
+        worker: Worker,
+        tracking: Tracking,
+        seen: SeenFilter,
+        *,
+        proxies: Proxies,
+        introduce: Callable[[str], None],
+        max_record_bytes: int,
+        cookie_advice: str,
+    ) -> None:
+        self._spider = spider
+        self._worker = worker
+        self._tracking = tracking
+        self._seen = seen
+        self._proxies = proxies
+        self._introduce = introduce
+        self._max_record_bytes = max_record_bytes
+        self._cookie_advice = cookie_advice
+
+    def enqueue(self, request: Request) -> bool:
+        """Take a request in; False if it was seen before or cannot be stored."""
+        try:
+            return self._enqueue(request)
+        except UrlError as error:
+            self._refuse(request, error.reason)
+        except RecordError as error:
+            logger.error("Not stored: %s", error)
+            self._refuse(request, "unstorable")
+        return False
+
+    def seed(self, request: Request) -> Push:
+        """A request that somebody has pushed as a seed; raises UrlError or RecordError."""
+        found = self._seen.address(request)
+        self._introduce(found.host)
+        kind = Kind.UNFILTERED if request.dont_filter else Kind.SEED
+        entry = self._encode(request, found.host)
+        rank = self._worker.frontier.seed_level(request.priority)
+        return Push(kind, found.host, rank, entry, found.key)
+
+    def _enqueue(self, request: Request) -> bool:
+        self._advise_on_cookies(request)
+        found = self._seen.address(request)
+        sent_on = self._tracking.sent_on(request)
+        if sent_on and self._tracking.is_sent_back(request, sent_on):
+            sent_on.retry_entry = self._encode_again(request, found.host, sent_on)
+            return True
+        kind = _kind(request, sent_on)
+        if kind == Kind.LINK and self._seen.request_seen(request):
+            self._seen.log(request, self._spider)
+            return False
+        self._introduce(found.host)
+        entry = self._encode(request, found.host, sent_on)
+        rank = self._worker.frontier.seed_level if kind == Kind.SEED else level
+        self._worker.push(Push(kind, found.host, rank(request.priority), entry, found.key))
+        self._spider.crawler.stats.inc_value("scheduler/enqueued/redis")
+        return True
+
+    def _advise_on_cookies(self, request: Request) -> None:
+        """Say once what a spider that wants a session has to set."""
+        if self._cookie_advice and wants_session(request):
+            logger.warning(self._cookie_advice, request.url[:MAX_SHOWN])
+            self._cookie_advice = ""
+
+    def _encode(self, request: Request, host: str, sent_on: Held | None = None) -> bytes:
+        most, proxies = self._max_record_bytes, self._proxies
+        try:
+            return encode_request(request, host, self._spider, most, proxies)
+        except RecordError as error:
+            if sent_on is None:
+                raise
+            logger.debug("Sent on without what a middleware has added: %s", error)
+            own = sent_on.lease.entry
+            return encode_changed(request, host, self._spider, own, max_bytes=most, proxies=proxies)
+
+    def _encode_again(self, request: Request, host: str, held: Held) -> bytes:
+        """The entry of a leased request that is to be tried again, with the attempts so far."""
+        own = held.lease.entry
+        try:
+            return own[:1] + self._encode(request, host, held)[1:]
+        except RecordError as error:
+            logger.debug("Tried again as it was before: %s", error)
+            return own
+
+    def _refuse(self, request: Request, reason: str) -> None:
+        key = f"{reason} {request.url[:MAX_SHOWN]}"
+        self._worker.push(Push(Kind.FILTERED, "", 0, reason.encode(), key))
+
+
+def _kind(request: Request, sent_on: Held | None) -> Kind:
+    # What a callback makes of a seed often takes over its meta, and is no seed for that.
+    is_own = LEASE not in request.meta or sent_on is not None
+    if is_own and request.meta.get("is_start_request"):
+        return Kind.SEED
+    return Kind.UNFILTERED if request.dont_filter else Kind.LINK
