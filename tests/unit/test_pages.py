@@ -4,6 +4,7 @@ somewhere. (`tests/crawl/test_docs.py` runs their commands.)"""
 from __future__ import annotations
 
 import argparse
+import ast
 import re
 from collections.abc import Iterator
 from importlib import import_module
@@ -109,6 +110,25 @@ def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
             assert anchor in headings(target.read_text(encoding="utf-8")), (
                 f"{page.name}: {target.name} has no heading #{anchor}"
             )
+
+
+def test_the_walk_of_a_url_names_functions_that_are_there() -> None:
+    page = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    walk = re.findall(r"^\| \d+ \| `(.*?)` \| `(.*?)` \|", page, flags=re.MULTILINE)
+    assert walk
+    for file, function in walk:
+        assert function in functions_of(PROJECT / file), f"docs/architecture.md: {file}: {function}"
+
+
+def functions_of(file: Path) -> set[str]:
+    classes = ast.parse(file.read_text(encoding="utf-8")).body
+    return {
+        f"{found.name}.{inner.name}"
+        for found in classes
+        if isinstance(found, ast.ClassDef)
+        for inner in found.body
+        if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
 
 
 def test_every_page_can_be_reached_from_the_readme() -> None:

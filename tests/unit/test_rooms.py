@@ -1,0 +1,67 @@
+"""The package is rooms, one above the other, and imports go down (docs/architecture.md)."""
+
+from __future__ import annotations
+
+import re
+
+from docs import rooms
+
+KNOWS = re.compile(r"<title>(\w+ imports from \w+)")
+
+ASKED_OF_SETTINGS = "whether our scheduler is in use is a question to the settings: config.py"
+GIVEN = "what a part needs of a running crawl is a typed object that it is given"
+IDENTITY = "the identity of a request is the frontier's or discover's, not the dupefilter's"
+TEXT_OF_A_SETTING = "how a setting's text is read belongs to config.py or beside it"
+URL_IN_HAND = "a URL in hand, and its exceptions, belong below whoever looks at them: frontier"
+
+STILL_WRONG = {
+    "commands/crawl.py -> scheduler.py": ASKED_OF_SETTINGS,
+    "commands/why.py -> dupefilter.py": IDENTITY,
+    "config.py -> discover/patterns.py": TEXT_OF_A_SETTING,
+    "config.py -> discover/shapes.py": TEXT_OF_A_SETTING,
+    "config.py -> fetch/addresses.py": TEXT_OF_A_SETTING,
+    "config.py -> frontier/proxies.py": TEXT_OF_A_SETTING,
+    "discover/discovery.py -> worker/exchange.py": GIVEN,
+    "discover/discovery.py -> worker/identity.py": "a name is text: below",
+    "discover/priority_middleware.py -> scheduler.py": GIVEN,
+    "discover/sitemap_reading.py -> worker/outcome.py": URL_IN_HAND,
+    "fetch/connections.py -> worker/outcome.py": URL_IN_HAND,
+    "fetch/handler.py -> worker/outcome.py": URL_IN_HAND,
+    "operate/audit.py -> demo/log.py": "a log's form belongs to its reader",
+    "operate/progress.py -> scheduler.py": GIVEN,
+    "operate/seeding.py -> dupefilter.py": IDENTITY,
+    "operate/single_pages.py -> scheduler.py": ASKED_OF_SETTINGS,
+    "politeness/groups.py -> fetch/connections.py": "it is given a resolver",
+    "politeness/groups.py -> worker/outcome.py": URL_IN_HAND,
+    "politeness/middleware.py -> discover/links.py": "belongs to urls.py",
+    "politeness/middleware.py -> scheduler.py": GIVEN,
+    "politeness/middleware.py -> worker/outcome.py": URL_IN_HAND,
+    "politeness/permission.py -> fetch/handler.py": "a key of meta: to the records",
+    "politeness/permission.py -> worker/outcome.py": URL_IN_HAND,
+    "worker/memory_limit.py -> engine/watch.py": "the worker is told",
+    "worker/tracking.py -> engine/watch.py": "the worker is told",
+}
+"""Imports that go up, and what must move so that they do not. The list only gets shorter."""
+
+
+def test_imports_go_down_from_room_to_room() -> None:
+    wrong = {str(edge): edge for edge in rooms.edges() if edge.goes_up}
+    new = [
+        f"{name}: {edge.rooms[0]} must not know {edge.rooms[1]}"
+        for name, edge in wrong.items()
+        if name not in STILL_WRONG
+    ]
+    assert not new, "\n".join(["these imports go up (the order is in docs/rooms.py):", *new])
+    gone = sorted(STILL_WRONG.keys() - wrong.keys())
+    assert not gone, f"mended, so take it off STILL_WRONG: {gone}"
+
+
+def test_every_module_stands_in_a_room() -> None:
+    found = {rooms.room_of(name) for edge in rooms.edges() for name in edge}
+    assert found <= set(rooms.ORDER), found - set(rooms.ORDER)
+
+
+def test_the_picture_shows_who_knows_whom() -> None:
+    picture = (rooms.PACKAGE.parent / "docs/plots/rooms.svg").read_text(encoding="utf-8")
+    wanted, shown = (set(KNOWS.findall(svg)) for svg in (rooms.draw(), picture))
+    assert shown == wanted, "draw it again: python docs/rooms.py > docs/plots/rooms.svg"
