@@ -82,7 +82,7 @@ class Command(ProjectCommand):
         fleet = Fleet(command, folder, config.worker_id, lambda: _progress(crawl, resolved))
         exit_code = fleet.sail(opts.workers)
         for file in files:
-            print(file.gather(self.settings))
+            print(file.gather(self.settings, may_repeat=fleet.has_lost_workers))
         return exit_code
 
 
@@ -117,6 +117,11 @@ class Fleet:
         if summary.exists():
             print(summary.read_text())
         return 1 if complaints else 0
+
+    @property
+    def has_lost_workers(self) -> bool:
+        """Whether one has ended without handing in what it held."""
+        return any(place.has_lost for place in self._places)
 
     def _wait(self) -> None:
         """Show how the crawl stands until all workers have ended: in one line on a terminal."""

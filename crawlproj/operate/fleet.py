@@ -26,6 +26,7 @@ class Place:
     def __init__(self, name: str, start: Callable[[], Process]) -> None:
         self.name = name
         self._start = start
+        self._has_lost = False
         self._replaced_at: deque[float] = deque(maxlen=MOST_REPLACED)
         self.process = start()
 
@@ -44,8 +45,14 @@ class Place:
         if len(self._replaced_at) == MOST_REPLACED and now - self._replaced_at[0] < WITHIN_S:
             return ""
         self._replaced_at.append(now)
+        self._has_lost |= code != REPLACE_ME
         before, self.process = self.process.pid, self._start()
         return f"{self.name}: process {before} {ended}; process {self.process.pid} goes on"
+
+    @property
+    def has_lost(self) -> bool:
+        """Whether one of its workers has ended without handing in what it held."""
+        return self._has_lost or self.process.poll() not in (None, 0, REPLACE_ME)
 
     @property
     def complaint(self) -> str:

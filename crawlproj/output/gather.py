@@ -49,10 +49,12 @@ class Gathering:
         """What each worker is told to write."""
         return ["-o", f"{self.parts}/{ITEMS.name}-%(worker)s-%(batch_id)04d{ITEMS.suffix}"]
 
-    def gather(self, settings: BaseSettings) -> str:
-        """Make the file; returns what is to be said of it."""
+    def gather(self, settings: BaseSettings, *, may_repeat: bool = False) -> str:
+        """Make the file; returns what is to be said of it. Where a worker was lost, its pages may
+        have been fetched again: of items that are alike to the letter one is kept then."""
         try:
-            kinds = {kind.file: kind for kind in merge(self.parts, self.parts).kinds}
+            merged = merge(self.parts, self.parts, may_repeat=may_repeat)
+            kinds = {kind.file: kind for kind in merged.kinds}
         except MergeError:
             return f"No items for {self.target}"
         adds = self.has_content and not self.overwrite

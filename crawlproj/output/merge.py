@@ -7,8 +7,9 @@ died is fetched again, so that its row is in two parts. The merged files have ne
 - Rows in the order of their times, then of their URLs, whichever part they came from.
 - A row that is not whole is left out and counted as *torn*, wherever in a part it is; one with
   the wrong number of columns or without a time is counted as *malformed*.
-- Of items of a project's own classes, which have neither time nor key, those that are alike to the
-  letter are one; they stay in the order of their parts.
+- Items of a project's own classes have neither time nor key, and stay in the order of their parts.
+  Where pages may have been fetched twice, those that are alike to the letter are one; where no
+  worker was lost, as the summary of a finished crawl says, they are as many as were yielded.
 - A failure is left out when the URL was fetched well (status below 400) at that time or later, or
   its dead letter was thrown away (`scrapy dead --forget`).
 
@@ -23,6 +24,7 @@ be stopped and repeated at any time, also while the crawl runs. This module know
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
@@ -43,14 +45,17 @@ from crawlproj.output.parts import (
     parts_of,
     rows_of,
 )
+from crawlproj.output.summary import SUMMARY
 
 
 class MergeError(CrawlError):
     """Nothing to merge, or somebody else is merging."""
 
 
-def merge(folder: Path, out: Path) -> MergeReport:
-    """Merge the parts in `folder` into one file of each kind in `out`."""
+def merge(folder: Path, out: Path, *, may_repeat: bool | None = None) -> MergeReport:
+    """Merge the parts in `folder` into one file of each kind in `out`. Items may be there twice or
+    not, as whoever knows it says; else as the summary does."""
+    is_apart = not (_may_repeat(folder) if may_repeat is None else may_repeat)
     parts = {kind: parts_of(folder, kind) for kind in KINDS}
     if not any(parts.values()):
         raise MergeError(f"Nothing to merge in {folder}: run the crawl first, or check its name.")
@@ -60,8 +65,21 @@ def merge(folder: Path, out: Path) -> MergeReport:
         buckets = Buckets(workshop, largest)
         buckets.deal(FORGOTTEN, rows_of(FORGOTTEN, parts_of(folder, FORGOTTEN), KindReport("")))
         kinds = [kind for kind in KINDS if kind is not ITEMS or parts[kind]]
-        reports = [_merge_kind(kind, parts[kind], buckets, out) for kind in kinds]
+        reports = [
+            _merge_kind(kind, rows_of(kind, parts[kind], report, is_apart), report, buckets, out)
+            for kind, report in ((kind, KindReport(kind.file, len(parts[kind]))) for kind in kinds)
+        ]
     return MergeReport(str(out), reports)
+
+
+def _may_repeat(folder: Path) -> bool:
+    """Whether pages may have been fetched again whose items are there already: no, if the crawl is
+    over and its summary tells of no lease that was taken from its worker."""
+    try:
+        summary = json.loads((folder / SUMMARY).read_bytes())
+        return (summary["state"], summary["reclaimed"], summary["late"]) != ("finished", 0, 0)
+    except (OSError, ValueError, TypeError, KeyError):
+        return True
 
 
 @contextmanager
@@ -81,9 +99,10 @@ def _workshop(out: Path) -> Iterator[Path]:
         os.close(lock)
 
 
-def _merge_kind(kind: Kind, parts: list[Path], buckets: Buckets, out: Path) -> KindReport:
-    report = KindReport(kind.file, len(parts))
-    buckets.deal(kind, rows_of(kind, parts, report))
+def _merge_kind(
+    kind: Kind, rows: Iterable[Row], report: KindReport, buckets: Buckets, out: Path
+) -> KindReport:
+    buckets.deal(kind, rows)
     for number in range(buckets.count):
         _sort(kind, buckets, number, report, partial(buckets.better_known, kind, number))
     unfinished = buckets.folder / kind.file

@@ -11,6 +11,7 @@ import json
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from hashlib import blake2b
 from itertools import chain
 from pathlib import Path
@@ -73,9 +74,13 @@ def parts_of(folder: Path, kind: Kind) -> list[Path]:
     return sorted(folder.glob(f"{kind.name}-*{kind.suffix}"))
 
 
-def rows_of(kind: Kind, parts: list[Path], report: KindReport) -> Iterator[Row]:
-    """The rows of these parts; what is left out of them is counted in the report."""
-    read = _csv_rows if kind.suffix == ".csv" else _item_rows if kind is ITEMS else _json_rows
+def rows_of(
+    kind: Kind, parts: list[Path], report: KindReport, is_apart: bool = False
+) -> Iterator[Row]:
+    """The rows of these parts; what is left out of them is counted in the report. Items are known
+    by their text, or each is another (`is_apart`)."""
+    items = partial(_item_rows, is_apart=is_apart)
+    read = _csv_rows if kind.suffix == ".csv" else items if kind is ITEMS else _json_rows
     return chain.from_iterable(read(kind, part, report) for part in parts)
 
 
@@ -155,7 +160,7 @@ def _json_rows(kind: Kind, part: Path, report: KindReport) -> Iterator[Row]:
                 yield row
 
 
-def _item_rows(kind: Kind, part: Path, report: KindReport) -> Iterator[Row]:
+def _item_rows(kind: Kind, part: Path, report: KindReport, *, is_apart: bool) -> Iterator[Row]:
     with part.open("rb") as file:
         for number, line in enumerate(file, 1):
             try:
@@ -164,7 +169,8 @@ def _item_rows(kind: Kind, part: Path, report: KindReport) -> Iterator[Row]:
                 report.leave_out(part, number, torn=True)
             else:
                 place = f"{part.name} {number:012}"
-                yield Row(place, blake2b(line, digest_size=16).hexdigest(), line.decode(), "")
+                key = place if is_apart else blake2b(line, digest_size=16).hexdigest()
+                yield Row(place, key, line.decode(), "")
 
 
 def _json_row(kind: Kind, line: bytes) -> Row | None:

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+SUMMARY = "summary.json"
 MOST_SHOWN = 8
 LABEL_WIDTH = 14
 BAR_WIDTH = 20
@@ -145,7 +146,7 @@ def write(folder: Path, summary: Summary) -> None:
     """summary.json and summary.txt in `folder`, each whole or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(as_json(summary), indent=2, ensure_ascii=False)
-    _write_whole(folder / "summary.json", f"{text}\n")
+    _write_whole(folder / SUMMARY, f"{text}\n")
     _write_whole(folder / "summary.txt", to_text(summary))
 
 

@@ -106,3 +106,16 @@ def test_a_worker_that_has_said_why_it_ended_is_not_replaced(code: int) -> None:
     place.process.wait(10)
     assert place.replace() == ""
     assert bool(place.complaint) == bool(code)
+
+
+@pytest.mark.parametrize(
+    ("ending", "has_lost"), [("exit 0", False), (f"exit {REPLACE_ME}", False), ("kill -9 $$", True)]
+)
+def test_a_worker_that_did_not_end_by_itself_is_a_lost_one(ending: str, has_lost: bool) -> None:
+    ways = iter((ending, "exit 0"))
+    place = Place("worker 1", lambda: subprocess.Popen(["sh", "-c", next(ways)]))
+    place.process.wait(10)
+    assert place.has_lost == has_lost
+    place.replace()
+    place.process.wait(10)
+    assert place.has_lost == has_lost

@@ -46,6 +46,15 @@ def test_a_file_that_is_there_is_added_to_or_replaced(
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
+@pytest.mark.parametrize(("may_repeat", "items"), [(False, "4 items"), (True, "2 items")])
+def test_items_that_are_alike_are_gathered_once_only_where_a_worker_was_lost(
+    tmp_path: Path, may_repeat: bool, items: str
+) -> None:
+    one = gathering(tmp_path, "all.json", overwrite=True)
+    (one.parts / "items-w3-0001.jsonl").write_text('{"n": 1}\n' * 2)
+    assert one.gather(Settings(), may_repeat=may_repeat).startswith(items)
+
+
 def test_without_items_there_is_no_file_and_a_line_says_so(tmp_path: Path) -> None:
     [one], _ = gatherings(Settings(), [str(tmp_path / "all.json")], [], RUN)
     assert one.gather(Settings()) == f"No items for {tmp_path / 'all.json'}"

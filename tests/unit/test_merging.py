@@ -291,6 +291,32 @@ def test_items_of_own_classes_are_merged_in_order_once_and_whole(tmp_path: Path)
     assert (report.parts, report.rows, report.duplicates, report.torn) == (2, 3, 1, 1)
 
 
+@pytest.mark.parametrize(
+    ("summary", "rows"),
+    [
+        ({"state": "finished", "reclaimed": 0, "late": 0}, 5),
+        ({"state": "finished", "reclaimed": 1, "late": 0}, 2),
+        ({"state": "running", "reclaimed": 0, "late": 0}, 2),
+        ([], 2),
+    ],
+)
+def test_items_that_are_alike_are_one_only_where_a_page_may_have_been_fetched_twice(
+    tmp_path: Path, summary: Any, rows: int
+) -> None:
+    same, other = {"price": 6}, {"price": 7}
+    (tmp_path / "summary.json").write_text(json.dumps(summary))
+    reports = merged(
+        tmp_path, items_a_jsonl=as_jsonl(same, same, other), items_b_jsonl=as_jsonl(same, same)
+    )
+    lines = (tmp_path / "items.jsonl").read_text().splitlines()
+    assert len(lines) == reports["items.jsonl"].rows == rows
+    assert {line: lines.count(line) for line in lines} == (
+        {json.dumps(same): 4, json.dumps(other): 1}
+        if rows == 5
+        else {json.dumps(same): 1, json.dumps(other): 1}
+    )
+
+
 def test_no_file_of_items_is_made_where_there_are_none(tmp_path: Path) -> None:
     assert "items.jsonl" not in merged(tmp_path, pages_a_csv=as_csv(page("http://a.test/")))
     assert not (tmp_path / "items.jsonl").exists()
