@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import ast
 import re
+import tomllib
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -17,6 +18,7 @@ from scrapy.settings import Settings
 
 from crawlproj import commands
 from crawlproj.config import Option, options
+from settings import base
 
 PROJECT = Path(__file__).parents[2]
 DOCS = PROJECT / "docs"
@@ -129,6 +131,15 @@ def functions_of(file: Path) -> set[str]:
         for inner in found.body
         if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef)
     }
+
+
+def test_the_newest_release_is_the_version_that_is_shown_to_users_and_servers() -> None:
+    changelog = (PROJECT / "CHANGELOG.md").read_text(encoding="utf-8")
+    releases = re.findall(r"^## (\S+) \(\d{4}-\d\d-\d\d\)$", changelog, flags=re.MULTILINE)
+    assert releases == re.findall(r"^## (\S+)", changelog, flags=re.MULTILINE), "give it a date"
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["version"] == releases[0]
+    assert base.USER_AGENT.startswith(f"crawlproj/{releases[0].rpartition('.')[0]} ")
 
 
 def test_every_page_can_be_reached_from_the_readme() -> None:
