@@ -20,9 +20,9 @@ import redis
 from benchmarks.common import Row, cores, empty, pin, redis_calls, redis_cpu_s
 from benchmarks.meter import Metered
 from crawlproj.demo import DemoServer, WebSpec
-from crawlproj.demo.log import Logged
 from crawlproj.demo.protocol import now_s
 from crawlproj.frontier import keys
+from crawlproj.operate.request_log import Logged
 from tests.servers.redis import RedisServer, wait_for
 
 CRAWL = "site"

@@ -33,7 +33,7 @@ from benchmarks.common import PROJECT, Row, cores, empty, pin, redis_calls, redi
 from benchmarks.meter import Metered
 from benchmarks.static import StaticServer
 from crawlproj.demo import DemoServer, WebSpec
-from crawlproj.demo.log import FLUSH_S, Logged
+from crawlproj.operate.request_log import FLUSH_S, Logged
 from tests.servers.redis import RedisServer
 
 CRAWLERS = PROJECT / "benchmarks" / "crawlers"

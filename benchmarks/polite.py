@@ -23,7 +23,7 @@ from benchmarks import rounds
 from benchmarks.common import Row, numbers
 from benchmarks.fleet import WARM_UP_S, crawl_for_a_while
 from crawlproj.demo import WebSpec
-from crawlproj.demo.log import Logged, smallest_gap_s
+from crawlproj.operate.request_log import Logged, smallest_gap_s
 from tests.servers.redis import RedisServer
 
 

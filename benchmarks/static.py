@@ -24,8 +24,8 @@ from urllib.parse import urljoin
 from parsel import Selector
 
 from benchmarks.common import PROJECT
-from crawlproj.demo.log import Logged, LogWriter, read_log
 from crawlproj.demo.protocol import Answer, Connection, Reply, Request, make_reply
+from crawlproj.operate.request_log import Logged, LogWriter, read_log
 from crawlproj.urls import UrlError, normalise
 
 HOST = "http://127.0.0.1"

@@ -37,10 +37,10 @@ The life of a URL, and who moves it
    settles it (a Redis without room for links, see `server/memory.py`, makes the page wait, not its
    host): `frontier/lua/settle.lua` makes it DONE, DEAD, FILTERED or DELAYED, and starts the host's
    pause.
-7. Every worker process has a mark of its own (`worker/identity.py`) and lives by its heartbeat
-   (`renew.lua`). When one falls silent, `reclaim.lua` queues again what it held; should it come
-   back, its late verdicts find nothing to settle. Cut off from Redis for as long, it breaks off by
-   itself what is under way.
+7. Every worker process has a mark of its own (`frontier/worker_names.py`) and lives by its
+   heartbeat (`renew.lua`). When one falls silent, `reclaim.lua` queues again what it held; should
+   it come back, its late verdicts find nothing to settle. Cut off from Redis for as long, it breaks
+   off by itself what is under way.
 8. When nothing is queued, delayed or leased anywhere, `worker/finish.py` ends the crawl for all.
    The next one begins with its first seed; until then workers wait in `worker/lobby.py`. What of a
    crawl's plan can be changed while it goes on is in `worker/replan.py`.

@@ -74,7 +74,7 @@ PARTS: dict[str, dict[str, Any]] = {
         "crawlproj.operate.progress.Progress": 100,
         "scrapy.extensions.logstats.LogStats": None,
         "scrapy.extensions.memusage.MemoryUsage": None,
-        "crawlproj.worker.memory_limit.MemoryLimit": 0,
+        "crawlproj.engine.memory_limit.MemoryLimit": 0,
     },
     "FEED_EXPORTERS": {
         "csv": "crawlproj.output.rows.CsvRowExporter",

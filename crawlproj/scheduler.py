@@ -17,9 +17,9 @@ from scrapy.utils.defer import deferred_from_coro
 from scrapy_redis import scheduler as scrapy_redis_scheduler
 
 from crawlproj.config import Config, asked_for, crawl_name, of_others
-from crawlproj.dupefilter import SeenFilter
 from crawlproj.engine.watch import EngineWatch
 from crawlproj.errors import CrawlError
+from crawlproj.frontier import worker_names
 from crawlproj.output.reports import Reports
 from crawlproj.running import SharesFrontier, announce, withdraw
 from crawlproj.server import connection
@@ -29,6 +29,7 @@ from crawlproj.worker.crawl import Crawl
 from crawlproj.worker.idle import Idle
 from crawlproj.worker.outcome import Held
 from crawlproj.worker.place import Place
+from crawlproj.worker.seen_filter import SeenFilter
 from crawlproj.worker.waiting import Waiting
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ class Scheduler(SharesFrontier, scrapy_redis_scheduler.Scheduler):  # type: igno
             crawler=self._crawler,
             spider=spider,
             engine=self._engine,
-            reports=Reports(self._crawler, identity.plain(frontier.worker), config.reports),
+            reports=Reports(self._crawler, worker_names.plain(frontier.worker), config.reports),
             redis=self._resolved,
             frontier=frontier,
             idle=idle,

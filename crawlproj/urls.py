@@ -24,6 +24,9 @@ MAX_LENGTH = 2083
 """Longest URL accepted, in characters after normalising; what Internet Explorer made customary."""
 
 # fmt: off
+MAX_SHOWN = 200
+"""Characters of an unusable URL that are kept beside its reason, or shown."""
+
 SESSION_PARAMS = (
     "jsessionid", "phpsessid", "aspsessionid*", "asp.net_sessionid", "cftoken",
     "cfid~", "sessionid~", "session_id~", "sid~", "s~",

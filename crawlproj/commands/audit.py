@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from crawlproj.config import Config
-from crawlproj.demo.log import Logged
 from crawlproj.errors import ConfigError
 from crawlproj.operate.audit import FORMATS, Evidence, HostAudit, Limits, audit, read_evidence
 from crawlproj.operate.command import ProjectCommand, offer_json, show
+from crawlproj.operate.request_log import Logged
 from crawlproj.plural import counted
 
 SHOWN = 20

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from scrapy.commands import crawl
 from scrapy.exceptions import UsageError
 
+from crawlproj.engine import memory_limit
 from crawlproj.errors import ConfigError, CrawlError
 from crawlproj.operate.command import check_profile, check_start, speak_in_one_line
 from crawlproj.running import is_in_use
-from crawlproj.worker import memory_limit
 
 if TYPE_CHECKING:
     from scrapy import Spider

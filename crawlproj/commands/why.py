@@ -8,11 +8,11 @@ from pathlib import Path
 from scrapy import Request
 
 from crawlproj.config import Config
-from crawlproj.dupefilter import SeenFilter
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.operate import why
 from crawlproj.operate.command import FrontierCommand, show
 from crawlproj.worker import join
+from crawlproj.worker.seen_filter import SeenFilter
 
 
 class Command(FrontierCommand):

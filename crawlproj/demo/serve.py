@@ -15,11 +15,11 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from crawlproj.demo.log import Logged, LogWriter
 from crawlproj.demo.protocol import Connection, Log, Request
 from crawlproj.demo.site import Site, make_sites
 from crawlproj.demo.spec import DemoError, WebSpec
 from crawlproj.demo.web import DemoWeb, host_addresses
+from crawlproj.operate.request_log import Logged, LogWriter
 
 BACKLOG = 1024
 FREE_PORT_TRIES = 20

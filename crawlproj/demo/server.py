@@ -18,10 +18,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, Self
 
-from crawlproj.demo.log import Logged, read_log
 from crawlproj.demo.serve import FLUSH, FLUSHED
 from crawlproj.demo.spec import DemoError, WebSpec
 from crawlproj.demo.web import DemoWeb
+from crawlproj.operate.request_log import Logged, read_log
 
 PROJECT = Path(__file__).resolve().parents[2]
 NOT_RUNNING = "the demo server is not running: use it in a with statement"

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from crawlproj.discover.links import MAX_SHOWN
 from crawlproj.discover.quarantine import REASON, Aside, Quarantine
 from crawlproj.discover.ranking import Candidate, Strategy
 from crawlproj.discover.sitemap_reading import MOST_STEPS, SITEMAP
@@ -20,12 +19,12 @@ from crawlproj.frontier.levels import HIGHEST, level
 from crawlproj.frontier.messages import Kind, Push
 from crawlproj.frontier.pattern_store import put_aside
 from crawlproj.frontier.records import encode_link, encode_rest
-from crawlproj.urls import DROPPED_PARAMS, Url, UrlError, normalise
-from crawlproj.worker.identity import plain
+from crawlproj.frontier.worker_names import plain
+from crawlproj.urls import DROPPED_PARAMS, MAX_SHOWN, Url, UrlError, normalise
 
 if TYPE_CHECKING:
+    from crawlproj.discover.intake import Intake
     from crawlproj.discover.rules import Rules
-    from crawlproj.worker.exchange import Worker
 
 
 Passed = Sequence[str]
@@ -42,7 +41,7 @@ class Discovery:
 
     def __init__(
         self,
-        worker: Worker,
+        worker: Intake,
         rules: Rules,
         strategy: Strategy,
         introduce: Callable[[str], None],

@@ -28,8 +28,6 @@ MAX_LINKS = 10_000
 """Different links kept of one page; the others are counted."""
 MAX_TITLE = 500
 """Characters of a title."""
-MAX_SHOWN = 200
-"""Characters of an unusable link that are kept beside its reason."""
 
 
 class Page(NamedTuple):

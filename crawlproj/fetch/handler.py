@@ -49,6 +49,7 @@ from scrapy.utils.ssl import _make_ssl_context
 from crawlproj.config import Config
 from crawlproj.fetch.addresses import AddressPolicy
 from crawlproj.fetch.connections import SafeConnector, SystemResolver
+from crawlproj.politeness.wanted import BEGINNING
 from crawlproj.running import running_crawl, seed_names
 from crawlproj.worker.outcome import NoLongerOurs
 
@@ -64,10 +65,6 @@ HEADERS = 256
 ACCEPTED = b", ".join(ACCEPTED_ENCODINGS)
 ENCODINGS = 2
 """Content encodings on top of each other; more serve nobody but who wants us busy."""
-
-BEGINNING = "download_beginning"
-"""Key of `request.meta`: only so many bytes of the body are wanted; no more than one beyond them
-is kept, whatever DOWNLOAD_MAXSIZE says."""
 
 
 class BadResponse(Exception):

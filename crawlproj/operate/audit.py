@@ -19,8 +19,8 @@ from heapq import heappush, heapreplace
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from crawlproj.demo.log import Logged, most_concurrent
 from crawlproj.errors import CrawlError
+from crawlproj.operate.request_log import Logged, most_concurrent
 from crawlproj.politeness.robot_rules import PATH as ROBOTS_TXT
 
 RESOLUTION_S = 0.001

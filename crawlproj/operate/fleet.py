@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from crawlproj.worker.memory_limit import REPLACE_ME
+from crawlproj.engine.memory_limit import REPLACE_ME
 
 MOST_REPLACED = 10
 WITHIN_S = 300.0

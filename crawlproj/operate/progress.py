@@ -19,6 +19,7 @@ from crawlproj.errors import CrawlError
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.refusals import CrawlWiped
 from crawlproj.frontier.survey import Tick, tick
+from crawlproj.frontier.worker_names import plain
 from crawlproj.items import StatsItem, utc_timestamp
 from crawlproj.operate import status
 from crawlproj.output import folder, summary
@@ -26,7 +27,6 @@ from crawlproj.output.reports import ReportFeeds
 from crawlproj.plural import counted
 from crawlproj.running import RunningCrawl, running_crawl, when_joined
 from crawlproj.server import connection
-from crawlproj.worker.identity import plain
 from crawlproj.worker.pulse import Tally
 
 if TYPE_CHECKING:

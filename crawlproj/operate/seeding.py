@@ -9,12 +9,12 @@ from scrapy.settings import Settings
 
 from crawlproj.config import Config
 from crawlproj.discover.seeds import SeedList, parse_seed
-from crawlproj.dupefilter import SeenFilter
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.records import Address
 from crawlproj.operate.command import complain
 from crawlproj.urls import Url, bare_name, normalise
 from crawlproj.worker import join
+from crawlproj.worker.seen_filter import SeenFilter
 
 AT_ONCE = 1000
 """Seeds in one call to Redis."""

@@ -20,13 +20,14 @@ from crawlproj.frontier.ending import UNSETTLED
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.limits import UNLIMITED
 from crawlproj.frontier.survey import Survey, WorkerFound, survey
+from crawlproj.frontier.worker_names import plain
 from crawlproj.items import utc_timestamp
 from crawlproj.operate import host_status, pattern_release
 from crawlproj.operate.host_status import HostStatus
 from crawlproj.operate.pattern_release import PatternStatus
 from crawlproj.output.summary import Summary
 from crawlproj.server.memory import Memory, memory_of
-from crawlproj.worker.identity import plain, read_about
+from crawlproj.worker.identity import read_about
 
 LEDGER = ("discovered", *UNSETTLED, "done", "dead")
 OVER = ("finished", "stopped")

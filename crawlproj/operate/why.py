@@ -16,7 +16,6 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from crawlproj.discover.links import MAX_SHOWN
 from crawlproj.discover.quarantine import REASON
 from crawlproj.discover.rules import REDIRECTED, Rules
 from crawlproj.discover.shapes import any_query, pattern_of
@@ -27,10 +26,10 @@ from crawlproj.frontier.levels import priority_of
 from crawlproj.frontier.records import Glance, glance
 from crawlproj.frontier.shard import Shard
 from crawlproj.frontier.wire import unpack, unpack_all
+from crawlproj.frontier.worker_names import plain
 from crawlproj.items import utc_timestamp
 from crawlproj.plural import counted
-from crawlproj.urls import DROPPED_PARAMS, Url, UrlError, normalise
-from crawlproj.worker.identity import plain
+from crawlproj.urls import DROPPED_PARAMS, MAX_SHOWN, Url, UrlError, normalise
 
 AT_ONCE = 1000
 NEVER, SEEN = "never seen", "seen"

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 from scrapy.exceptions import NotConfigured
 
 from crawlproj.config import Config
-from crawlproj.discover.links import MAX_SHOWN
 from crawlproj.frontier import pacing
 from crawlproj.running import RunningCrawl, is_in_use, running_crawl
+from crawlproj.urls import MAX_SHOWN
 from crawlproj.worker.outcome import TRANSIENT_STATUSES, Held, NoLongerOurs, may_pass
 
 if TYPE_CHECKING:

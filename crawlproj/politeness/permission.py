@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, TypeVar
 from redis.exceptions import RedisError
 from scrapy import Request
 
-from crawlproj.fetch.handler import BEGINNING
 from crawlproj.frontier import pacing
 from crawlproj.frontier.levels import MOVED
 from crawlproj.frontier.messages import Kind, Lease, Push
@@ -33,7 +32,7 @@ from crawlproj.politeness import robots
 from crawlproj.politeness.robot_rules import PATH, RobotsRules
 from crawlproj.politeness.robots_memory import Known, Memory, bound
 from crawlproj.politeness.robots_store import ASKED_S, CLAIM_S, KEPT_S, Kept, RobotsStore
-from crawlproj.politeness.wanted import Wanted, target_of
+from crawlproj.politeness.wanted import BEGINNING, Wanted, target_of
 from crawlproj.urls import Url
 from crawlproj.worker.outcome import PUT_OFF_MS, Held
 

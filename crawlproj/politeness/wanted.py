@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 ROBOTS_TXT = "robots_txt"
 """Key of `request.meta` that names the host whose robots.txt a request is after."""
 
+BEGINNING = "download_beginning"
+"""Key of `request.meta`: only so many bytes of the body are wanted; no more than one beyond them is
+kept, whatever DOWNLOAD_MAXSIZE says (fetch/handler.py)."""
+
 _VIA, _HOPS = "robots_via", "hops"
 
 

@@ -16,8 +16,8 @@ from crawlproj.discover.quarantine import Quarantine
 from crawlproj.discover.ranking import Novelty, Strategy, strategy
 from crawlproj.discover.seeds import Intake, parse_seed
 from crawlproj.discover.sitemap_reading import SitemapReader
-from crawlproj.dupefilter import SeenFilter
 from crawlproj.fetch.cookies import NOT_SHARED, CookiesMiddleware, SharedCookies, cookie_advice
+from crawlproj.frontier import worker_names
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.limits import ADDRESS, HOST
 from crawlproj.frontier.pacing import Overrides
@@ -37,6 +37,7 @@ from crawlproj.worker.place import Place
 from crawlproj.worker.plan_in_use import PlanInUse
 from crawlproj.worker.pulse import Pulse
 from crawlproj.worker.requests import Requests
+from crawlproj.worker.seen_filter import SeenFilter
 from crawlproj.worker.tracking import Tracking
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ async def open_frontier(
     return Frontier(
         client,
         crawl,
-        identity.marked(config.worker_id or identity.new_name()),
+        worker_names.marked(config.worker_id or identity.new_name()),
         config.seen_audit_one_in,
         replication=Replication(client, config.wait_replicas, config.wait_timeout_s),
         overrides=Overrides(config.overrides, one_connection=not names_connections(settings)),

@@ -29,7 +29,7 @@ from crawlproj.worker.requests import Requests
 from crawlproj.worker.surroundings import Surroundings
 
 if TYPE_CHECKING:
-    from crawlproj.dupefilter import SeenFilter
+    from crawlproj.worker.seen_filter import SeenFilter
 
 logger = logging.getLogger(__name__)
 

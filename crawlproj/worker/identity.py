@@ -1,9 +1,4 @@
-"""Workers' names, and what the frontier knows each process by.
-
-A name that was given (`CRAWL_WORKER_ID`) may have been that of a process before this one, or, by
-mistake, be that of another that works now. The frontier therefore knows every process by its name
-and a mark of its own: it never takes one for the other.
-"""
+"""The name of this worker, and who else has had it (frontier/worker_names.py)."""
 
 from __future__ import annotations
 
@@ -18,11 +13,10 @@ from crawlproj import environment
 from crawlproj.errors import ConfigError
 from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.worker_names import plain
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
-
-MARK = "~"
 
 
 def new_name() -> str:
@@ -34,17 +28,6 @@ def name_worker(settings: BaseSettings) -> None:
     """Settle this worker's name before its files are named after it."""
     if not environment.given(settings, "CRAWL_WORKER_ID"):
         settings.set("CRAWL_WORKER_ID", new_name(), priority="cmdline")
-
-
-def marked(name: str) -> str:
-    """What the frontier knows this process by."""
-    return f"{name}{MARK}{secrets.token_hex(4)}"
-
-
-def plain(worker: str) -> str:
-    """The worker's name as users know it."""
-    name, _, _ = worker.rpartition(MARK)
-    return name or worker
 
 
 async def make_way(frontier: Frontier) -> None:

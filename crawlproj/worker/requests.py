@@ -11,19 +11,18 @@ from typing import TYPE_CHECKING
 
 from scrapy import Request, Spider
 
-from crawlproj.discover.links import MAX_SHOWN
 from crawlproj.fetch.cookies import wants_session
 from crawlproj.frontier.levels import level
 from crawlproj.frontier.messages import Kind, Push
 from crawlproj.frontier.proxies import Proxies
 from crawlproj.frontier.records import LEASE, RecordError, encode_changed, encode_request
-from crawlproj.urls import UrlError
+from crawlproj.urls import MAX_SHOWN, UrlError
 from crawlproj.worker.exchange import Worker
 from crawlproj.worker.outcome import Held
 from crawlproj.worker.tracking import Tracking
 
 if TYPE_CHECKING:
-    from crawlproj.dupefilter import SeenFilter
+    from crawlproj.worker.seen_filter import SeenFilter
 
 logger = logging.getLogger(__name__)
 

@@ -23,11 +23,11 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from crawlproj.demo.log import Logged, fetch_counts
 from crawlproj.demo.web import Expected
 from crawlproj.frontier import keys
 from crawlproj.frontier.ending import UNSETTLED
 from crawlproj.operate.audit import Limits, audit
+from crawlproj.operate.request_log import Logged, fetch_counts
 
 SHOWN = 3
 ROBOTS_TXT = "/robots.txt"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from crawlproj.demo.log import Logged
 from crawlproj.demo.web import Expected
+from crawlproj.operate.request_log import Logged
 from tests.chaos.checker import Evidence, Held, Sample, judge_end, judge_sample
 
 SITE = "http://h:1"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from crawlproj.demo.log import fetch_counts
 from crawlproj.frontier.scripts import script
+from crawlproj.operate.request_log import fetch_counts
 from tests.chaos.harness import PATIENT, trial
 from tests.chaos.slow import AT_ONCE, PAGES, STEADY, SlowSite, start
 from tests.servers.fleet import fleet

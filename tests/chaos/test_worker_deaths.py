@@ -6,8 +6,8 @@ import signal
 from pathlib import Path
 
 from crawlproj import failpoints
-from crawlproj.demo.log import smallest_gap_s
 from crawlproj.operate.audit import RESOLUTION_S
+from crawlproj.operate.request_log import smallest_gap_s
 from tests.chaos.harness import DELAY_S, PATIENT, trial
 from tests.chaos.slow import AT_ONCE, PAGES, STEADY, SlowSite, start
 from tests.servers.fleet import PROJECT, fleet

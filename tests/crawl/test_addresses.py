@@ -11,10 +11,10 @@ import aiohttp
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from crawlproj.demo.log import fetch_counts
 from crawlproj.fetch.addresses import AddressPolicy
 from crawlproj.fetch.connections import AddressRefused, SafeConnector
 from crawlproj.fetch.handler import open_session
+from crawlproj.operate.request_log import fetch_counts
 from tests.servers.fleet import Fleet
 from tests.servers.origin import Origin, Reply, Request
 from tests.servers.redis import RedisServer

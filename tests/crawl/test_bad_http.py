@@ -19,7 +19,7 @@ import brotli  # type: ignore[import-untyped]
 import pytest
 
 from crawlproj.config import Config
-from crawlproj.demo.log import Logged, fetch_counts
+from crawlproj.operate.request_log import Logged, fetch_counts
 from tests.servers.fleet import Fleet, fleet
 from tests.servers.origin import HANG, RESET, Origin, Raw, Reply, Request, Route
 from tests.servers.redis import RedisServer, wait_for

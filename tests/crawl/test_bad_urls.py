@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from crawlproj.demo.log import Logged
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.operate import why
+from crawlproj.operate.request_log import Logged
 from crawlproj.server import connection
 from tests.servers.fleet import Fleet, fleet
 from tests.servers.origin import Origin, Reply, Request

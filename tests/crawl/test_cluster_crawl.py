@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from crawlproj.demo import DemoServer, WebSpec
-from crawlproj.demo.log import fetch_counts
+from crawlproj.operate.request_log import fetch_counts
 from tests.servers.fleet import DEMO_WEB, Fleet, fleet
 from tests.servers.redis import RedisCluster, wait_for
 

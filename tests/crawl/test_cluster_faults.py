@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from crawlproj.demo import DemoServer, WebSpec
-from crawlproj.demo.log import fetch_counts
 from crawlproj.frontier import keys
+from crawlproj.operate.request_log import fetch_counts
 from tests.servers.cluster import holder, is_master, move_slot, replica_of, slot_of
 from tests.servers.fleet import DEMO_WEB, Fleet, fleet
 from tests.servers.redis import RedisCluster, wait_for

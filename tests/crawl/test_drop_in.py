@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from crawlproj.demo.log import fetch_counts, smallest_gap_s
 from crawlproj.operate.audit import RESOLUTION_S
+from crawlproj.operate.request_log import fetch_counts, smallest_gap_s
 from tests.servers.fleet import PROJECT, Fleet, Worker, fleet
 from tests.servers.origin import RESET, Origin, Reply, Request, Route
 from tests.servers.redis import RedisServer, wait_for

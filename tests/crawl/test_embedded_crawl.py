@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from crawlproj.demo import DemoServer, WebSpec
-from crawlproj.demo.log import fetch_counts
+from crawlproj.operate.request_log import fetch_counts
 from crawlproj.server.embedded import DEFAULT_PORT, LOOPBACK, State
 from tests.servers.fleet import DEMO_WEB, PROJECT, Fleet, fleet
 from tests.servers.redis import wait_for

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from crawlproj.demo.log import Logged, most_concurrent
 from crawlproj.operate.audit import RESOLUTION_S, smallest_slot_gap_s
+from crawlproj.operate.request_log import Logged, most_concurrent
 from crawlproj.urls import registrable_domain
 from tests.servers.fleet import Fleet
 from tests.servers.origin import Origin, Reply, Request

@@ -14,10 +14,10 @@ import pytest
 from redis import Redis
 
 from crawlproj.config import Config
-from crawlproj.demo.log import fetch_counts, smallest_gap_s
 from crawlproj.environment import PLAIN_SCRAPY
 from crawlproj.frontier import keys
 from crawlproj.operate.audit import RESOLUTION_S
+from crawlproj.operate.request_log import fetch_counts, smallest_gap_s
 from tests.servers.fleet import PROJECT, Fleet, Worker, fleet
 from tests.servers.origin import Origin, Reply, Route
 from tests.servers.origin import Request as OriginRequest

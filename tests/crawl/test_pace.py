@@ -10,8 +10,8 @@ from math import inf
 
 import pytest
 
-from crawlproj.demo.log import most_concurrent
 from crawlproj.operate.audit import RESOLUTION_S, smallest_slot_gap_s
+from crawlproj.operate.request_log import most_concurrent
 from tests.servers.fleet import Fleet
 from tests.servers.origin import Answer, Origin, Reply, Request
 from tests.servers.redis import wait_for

@@ -15,10 +15,10 @@ from typing import Any, cast
 import pytest
 from redis import Redis
 
-from crawlproj.demo.log import Logged, fetch_counts, most_concurrent
 from crawlproj.demo.protocol import Connection, Reply, Request, make_reply
 from crawlproj.demo.serve import listen
 from crawlproj.operate.audit import RESOLUTION_S, Limits, audit, read_evidence, smallest_slot_gap_s
+from crawlproj.operate.request_log import Logged, fetch_counts, most_concurrent
 from tests.servers.fleet import Fleet, fleet
 from tests.servers.origin import Origin
 from tests.servers.origin import Reply as Page

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 import pytest
 
 from crawlproj.demo import DemoServer, WebSpec
+from crawlproj.engine.memory_limit import REPLACE_ME
 from crawlproj.operate.fleet import MOST_REPLACED, Place
-from crawlproj.worker.memory_limit import REPLACE_ME
 from tests.servers.fleet import PROJECT, Fleet
 from tests.servers.redis import wait_for
 

@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from crawlproj.demo.log import Logged, smallest_gap_s
 from crawlproj.frontier import keys
 from crawlproj.operate.audit import RESOLUTION_S
+from crawlproj.operate.request_log import Logged, smallest_gap_s
 from crawlproj.politeness.robots_store import ASKED_S
 from tests.servers.fleet import Fleet, fleet
 from tests.servers.origin import HANG, RESET, Origin, Raw, Reply, Request, Route

@@ -14,13 +14,13 @@ import pytest
 from redis import Redis
 
 from crawlproj.demo import DemoServer, WebSpec
-from crawlproj.demo.log import fetch_counts
 from crawlproj.discover.seeds import Intake, SeedList, parse_seed
 from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.limits import Limits
 from crawlproj.frontier.messages import Kind, Push
 from crawlproj.frontier.records import address, encode_link
+from crawlproj.operate.request_log import fetch_counts
 from crawlproj.server.connection import connect
 from tests.servers.fleet import Fleet
 from tests.servers.origin import Origin, Reply

@@ -12,8 +12,8 @@ import pytest
 
 from crawlproj.config import Config
 from crawlproj.demo import DemoServer, WebSpec
-from crawlproj.demo.log import fetch_counts, most_concurrent, smallest_gap_s
 from crawlproj.frontier.frontier import Frontier
+from crawlproj.operate.request_log import fetch_counts, most_concurrent, smallest_gap_s
 from crawlproj.server.connection import connect
 from crawlproj.worker.join import join
 from tests.servers.fleet import DEMO_WEB, Fleet, fleet

@@ -9,7 +9,7 @@ import pytest
 from redis import Redis
 
 from crawlproj.demo import DemoServer, WebSpec
-from crawlproj.demo.log import fetch_counts
+from crawlproj.operate.request_log import fetch_counts
 from tests.servers.fleet import Fleet, fleet
 from tests.servers.origin import Origin, Reply
 from tests.servers.redis import RedisServer, wait_for

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from crawlproj.demo.log import smallest_gap_s
 from crawlproj.operate.audit import RESOLUTION_S
+from crawlproj.operate.request_log import smallest_gap_s
 from tests.servers.fleet import Fleet, fleet
 from tests.servers.origin import Origin, Reply, Request, Route
 from tests.servers.redis import RedisServer

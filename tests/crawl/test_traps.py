@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from crawlproj.demo.log import fetch_counts
+from crawlproj.operate.request_log import fetch_counts
 from tests.servers.fleet import Fleet, fleet
 from tests.servers.origin import Origin, Reply, Request
 from tests.servers.redis import RedisServer

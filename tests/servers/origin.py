@@ -25,8 +25,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
-from crawlproj.demo.log import Logged
 from crawlproj.demo.protocol import CLIENT_LEFT, now_s
+from crawlproj.operate.request_log import Logged
 from crawlproj.server.embedded import LOOPBACK
 from tests.servers.threaded import ThreadedServer
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawlproj.demo.log import Logged, smallest_gap_s
 from crawlproj.errors import CrawlError
 from crawlproj.items import PAGE_COLUMNS
 from crawlproj.operate.audit import Limits, audit, read_evidence, smallest_slot_gap_s
+from crawlproj.operate.request_log import Logged, smallest_gap_s
 
 PROJECT = Path(__file__).parents[2]
 COMBINED = (

@@ -20,11 +20,11 @@ from urllib.parse import urldefrag, urljoin, urlsplit
 import pytest
 
 from crawlproj.demo import DemoError, DemoServer, DemoWeb, WebSpec
-from crawlproj.demo.log import Logged, fetch_counts, most_concurrent, smallest_gap_s
 from crawlproj.demo.model import Page, Redirect
 from crawlproj.demo.protocol import Headers, Request
 from crawlproj.demo.serve import listen
 from crawlproj.demo.site import make_sites
+from crawlproj.operate.request_log import Logged, fetch_counts, most_concurrent, smallest_gap_s
 from tests.servers.origin import HANG, RESET, Origin, Raw, Reply, Route
 
 SPEC = WebSpec(hosts=4, pages=80, slow_s=0.1, retry_after_s=7, crawl_delay_s=0.5)

@@ -7,8 +7,8 @@ from scrapy import Request
 from scrapy.settings import Settings
 
 from crawlproj.config import Config
-from crawlproj.dupefilter import SeenFilter
 from crawlproj.worker.join import Identity
+from crawlproj.worker.seen_filter import SeenFilter
 
 
 class ByHost:

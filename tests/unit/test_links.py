@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from crawlproj.discover.links import MAX_SHOWN, MAX_TITLE, base_of, extract, query_encoding
-from crawlproj.urls import Url
+from crawlproj.discover.links import MAX_TITLE, base_of, extract, query_encoding
+from crawlproj.urls import MAX_SHOWN, Url
 from tests.contract.discovering import collected, followed, refused
 
 PAGE_URL = Url("http://example.com", "/dir/page.html")
