@@ -123,14 +123,27 @@ def test_the_walk_of_a_url_names_functions_that_are_there() -> None:
 
 
 def functions_of(file: Path) -> set[str]:
-    classes = ast.parse(file.read_text(encoding="utf-8")).body
-    return {
-        f"{found.name}.{inner.name}"
-        for found in classes
-        if isinstance(found, ast.ClassDef)
-        for inner in found.body
-        if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef)
-    }
+    """Functions of a module, and methods as `Class.method`."""
+    found = set()
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        inside = node.body if isinstance(node, ast.ClassDef) else [node]
+        prefix = f"{node.name}." if isinstance(node, ast.ClassDef) else ""
+        functions = [
+            one for one in inside if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)
+        ]
+        found |= {f"{prefix}{one.name}" for one in functions}
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(PROJECT)) for page in PAGES])
+def test_files_that_a_page_names_are_there(page: Path) -> None:
+    if page.name == "CHANGELOG.md":
+        return  # it names what was there then
+    text = page.read_text(encoding="utf-8")
+    written = set(re.findall(r"<!-- file: (\S+) -->", text))  # by the reader
+    for file in set(re.findall(r"`([\w/]+/\w+\.(?:py|lua))`", text)) - written:
+        places = [PROJECT, PROJECT / "crawlproj", PROJECT / "crawlproj/frontier/lua"]
+        assert any((place / file).exists() for place in places), f"{page.name}: {file}"
 
 
 def test_the_newest_release_is_the_version_that_is_shown_to_users_and_servers() -> None:
