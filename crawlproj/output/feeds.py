@@ -144,7 +144,6 @@ class FlushingFeedExporter(feedexport.FeedExporter):
     def __init__(self, crawler: Crawler) -> None:
         self._files: list[RowFile] = []
         self._exporting = threading.Lock()
-        self._early: list[Any] = []
         self._own_items: Counter[str] = Counter()
         super().__init__(crawler)
         name_worker(crawler.settings)
@@ -195,20 +194,6 @@ class FlushingFeedExporter(feedexport.FeedExporter):
         if found:
             self._own_items = Counter(dict.fromkeys(self._own_items, 0))
         return found
-
-    def open_spider(self, spider: Spider) -> None:
-        super().open_spider(spider)
-        for item in self._early:
-            self.item_scraped(item, spider)
-
-    def report(self, item: Any) -> None:
-        """Export a row that no spider has yielded; what was lost with other workers may be told
-        before the feeds are open."""
-        if self.slots:
-            assert self.crawler.spider is not None
-            self.item_scraped(item, self.crawler.spider)
-        else:
-            self._early.append(item)
 
     def flush(self) -> None:
         """Have every row exported so far on disk, or raise OSError. For any thread: it waits."""

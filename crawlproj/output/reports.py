@@ -11,6 +11,7 @@ import logging
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from scrapy import signals
 from scrapy.exceptions import DropItem
 from scrapy.extensions.feedexport import FeedExporter
 from scrapy.utils.misc import load_object
@@ -29,11 +30,19 @@ logger = logging.getLogger(__name__)
 
 
 class ReportFeeds:
-    """The way of a report to the feeds."""
+    """The way of a report to the feeds. To be made before the spider is opened: what comes by then,
+    for a worker hears of what others have lost when it joins, waits for pipelines and feeds."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._watch = EngineWatch(crawler)
+        self._early: list[Any] | None = []
+        crawler.signals.connect(self._open, signals.spider_opened)
+
+    async def _open(self) -> None:
+        early, self._early = self._early or [], None
+        for item in early:
+            await self.send(item)
 
     @cached_property
     def _pipelines(self) -> frozenset[type]:
@@ -42,6 +51,9 @@ class ReportFeeds:
 
     async def send(self, item: Any) -> None:
         """Have a row written to each feed that takes it."""
+        if self._early is not None:
+            self._early.append(item)
+            return
         try:
             row = await self._watch.process_item(item, self._pipelines)
         except DropItem as error:
@@ -53,9 +65,7 @@ class ReportFeeds:
         spider = self._crawler.spider
         assert spider is not None
         for extension in self._crawler.extensions.middlewares:
-            if isinstance(extension, FlushingFeedExporter):
-                extension.report(row)
-            elif isinstance(extension, FeedExporter):
+            if isinstance(extension, FeedExporter):
                 extension.item_scraped(row, spider)
 
 

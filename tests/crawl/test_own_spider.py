@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,9 +20,9 @@ from crawlproj.frontier import keys
 from crawlproj.operate.audit import RESOLUTION_S
 from crawlproj.operate.request_log import fetch_counts, smallest_gap_s
 from tests.servers.fleet import PROJECT, Fleet, Worker, fleet
-from tests.servers.origin import Origin, Reply, Route
+from tests.servers.origin import HANG, Origin, Raw, Reply, Route
 from tests.servers.origin import Request as OriginRequest
-from tests.servers.redis import PATIENCE, RedisServer
+from tests.servers.redis import PATIENCE, RedisServer, wait_for
 
 SPIDER = """
 from dataclasses import dataclass
@@ -37,7 +38,11 @@ class Prices:
 
 
 class Onlooker:
+    async def open_spider(self, spider):
+        self.is_open = True
+
     def process_item(self, item, spider):
+        assert self.is_open
         spider.logger.info("The onlooker sees a %s", type(item).__name__)
         return item
 
@@ -240,6 +245,37 @@ def test_pipelines_of_a_project_see_what_its_spiders_yield_and_reports_only_if_t
     assert ships.rows("stats", "plain")
     seen = {line.rpartition(" ")[2] for line in worker.log.splitlines() if "onlooker" in line}
     assert seen == {"dict", "FailureItem", "StatsItem"}
+
+
+def test_what_a_worker_hears_of_lost_ones_when_it_joins_passes_open_pipelines_into_open_feeds(
+    ships: Fleet, redis: Redis
+) -> None:
+    asks = "plain_spiders.Onlooker"
+    own = {
+        "ROBOTSTXT_OBEY": "False",
+        "ITEM_PIPELINES": json.dumps({asks: 1}),
+        "CRAWL_REPORT_PIPELINES": asks,
+        "FRONTIER_MAX_ATTEMPTS": "1",
+        "FRONTIER_LEASE_TIMEOUT": "1",
+    }
+    asked = threading.Event()
+
+    def hang(request: OriginRequest) -> Raw:
+        asked.set()
+        return HANG
+
+    with Origin({"/": hang}) as origin:
+        lost = start(ships, own, first=origin.url("/"))
+        assert asked.wait(30 * PATIENCE), lost.log
+        lost.kill()
+        silent_at = max(
+            score for _, score in redis.zrange(keys.workers("plain", 0), 0, -1, withscores=True)
+        )
+        wait_for(lambda: redis.time()[0] * 1000 > silent_at, "silence", 30)
+        worker = crawl(ships, own, first=origin.url("/"))
+    assert "Traceback" not in worker.log and "The onlooker sees a FailureItem" in worker.log
+    [row] = ships.rows("failures", "plain")
+    assert (row["url"], row["reason"]) == (origin.url("/"), "worker_lost")
 
 
 def command(ships: Fleet, *words: str) -> str:
