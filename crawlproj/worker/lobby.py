@@ -12,7 +12,9 @@ import os
 import socket
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -22,6 +24,7 @@ from crawlproj.frontier.frontier import DISMISSALS, Frontier
 from crawlproj.frontier.refusals import CrawlReplaced, CrawlWiped
 from crawlproj.urls import normalise
 from crawlproj.worker.idle import Idle
+from crawlproj.worker.outages import Outages
 
 logger = logging.getLogger(__name__)
 
@@ -54,14 +57,18 @@ class Lobby:
     idle: Idle
     patience_s: float
 
+    def __post_init__(self) -> None:
+        self.outages = Outages(self.frontier.reconnect, self._renew)
+
     async def wait(self) -> Found:
         """Returns when there is something to do, and what."""
-        began, before, trouble = time.monotonic(), await self._look(), ""
+        insist = self.outages.insist
+        began, before, trouble = time.monotonic(), await insist(self._look), ""
         self._shown_at = float("-inf")
         has_greeted = False
         while True:
             try:
-                found = await self._find(before)
+                found = await insist(partial(self._find, before))
             except TROUBLE as error:
                 found, trouble = None, _told(trouble, error)
             if found:
@@ -97,7 +104,9 @@ class Lobby:
 
     async def _find(self, before: _Sight) -> Found | None:
         now = await self._look()
-        if now.dismissals != before.dismissals or (now.waits and now.state == "stopping"):
+        # A crawl that has begun meanwhile counts dismissals anew.
+        is_dismissed = now.epoch == before.epoch and now.dismissals > before.dismissals
+        if is_dismissed or (now.waits and now.state == "stopping"):
             return "stopped"
         if self.brings_own():
             return "own seed"
@@ -137,15 +146,16 @@ class Lobby:
 
     async def _show(self) -> None:
         """Be among the workers that the crawl's status lists."""
-        if time.monotonic() - self._shown_at < self.lease_timeout_s / 4:
-            return
-        shard, worker = self.frontier.shards[0], self.frontier.worker
-        try:
-            about = {"host": socket.gethostname(), "pid": os.getpid(), "pages": 0}
-            await shard.renew(worker, int(self.lease_timeout_s * 1000), about)
-        except (CrawlWiped, CrawlReplaced):
-            return  # another has begun: that shows the next time
-        self._shown_at = time.monotonic()
+        if time.monotonic() - self._shown_at >= self.lease_timeout_s / 4:
+            await self._renew()
+            self._shown_at = time.monotonic()
+
+    async def _renew(self) -> None:
+        """The heartbeat, which also proves that Redis can be written to."""
+        about = {"host": socket.gethostname(), "pid": os.getpid(), "pages": 0}
+        timeout_ms = int(self.lease_timeout_s * 1000)
+        with suppress(CrawlWiped, CrawlReplaced):  # another has begun: that shows the next time
+            await self.frontier.shards[0].renew(self.frontier.worker, timeout_ms, about)
 
 
 def check_seed(data: bytes) -> None:

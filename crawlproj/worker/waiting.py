@@ -6,12 +6,12 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from redis.exceptions import RedisError
 
-from crawlproj.discover.seeds import LOOK_EVERY_S
 from crawlproj.errors import CrawlError
 from crawlproj.server import connection
 from crawlproj.worker import join
@@ -68,12 +68,8 @@ class Waiting:
             self._place.engine.close(reason or "finished")
             return True
         at = "" if found == "own seed" else epoch
-        try:
-            return await self._join(brings_seed=found != "crawl", seed_found_at=at)
-        except connection.OUTAGE as error:
-            logger.warning("Redis does not answer (%s); waiting for it", error)
-            await asyncio.sleep(LOOK_EVERY_S)
-            return False
+        join_it = partial(self._join, brings_seed=found != "crawl", seed_found_at=at)
+        return await self._lobby.outages.insist(join_it)
 
 
 def _lobby(place: Place, config: Config, brings_own: Callable[[], bool]) -> Lobby:

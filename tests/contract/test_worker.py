@@ -16,7 +16,6 @@ from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.messages import Push, Settlement
 from crawlproj.frontier.scripts import script
 from crawlproj.server.connection import connect
-from crawlproj.server.embedded import LOOPBACK
 from crawlproj.worker.delivery import ROWS
 from crawlproj.worker.exchange import Worker
 from crawlproj.worker.outages import FIRST_WAIT_S
@@ -24,7 +23,7 @@ from tests.contract.fleet import HOSTS, Fleet, done, hosts_of, web
 from tests.contract.mortal import Judged
 from tests.lua.helpers import CRAWL, link, seed
 from tests.servers.proxy import Proxy
-from tests.servers.redis import PATIENCE, RedisServer, wait_for
+from tests.servers.redis import PATIENCE, RedisServer, follow, hand_over
 
 TIMEOUT_S = 60
 
@@ -236,15 +235,6 @@ def test_a_worker_that_was_dead_takes_nothing_before_it_knows_what_is_its_own(
     asyncio.run(test())
 
 
-def hand_over(master: RedisServer, heir: RedisServer) -> None:
-    """A planned failover: the master becomes a replica of its heir, and closes no connection."""
-    with master.client() as client:
-        client.execute_command("FAILOVER", "TO", LOOPBACK, heir.port)
-        wait_for(lambda: client.info("replication")["role"] == "slave", "demoted")
-    with heir.client() as client:
-        wait_for(lambda: client.info("replication")["role"] == "master", "promoted")
-
-
 def test_a_worker_leaves_a_master_that_has_become_a_replica(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -272,10 +262,7 @@ def test_a_worker_leaves_a_master_that_has_become_a_replica(
         master = stack.enter_context(RedisServer(tmp_path / "master"))
         heir = stack.enter_context(RedisServer(tmp_path / "heir"))
         proxy = stack.enter_context(Proxy(master.port))
-        with heir.client() as client:
-            client.replicaof(LOOPBACK, master.port)
-            up = {"master_link_status": "up"}.items()
-            wait_for(lambda: client.info("replication").items() >= up, "in step")
+        follow(heir, master)
         asyncio.run(test(master, heir, proxy))
     assert caplog.text.count("answers again") == 1
 

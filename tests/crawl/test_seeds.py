@@ -7,6 +7,7 @@ import json
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,10 @@ from crawlproj.frontier.messages import Kind, Push
 from crawlproj.frontier.records import address, encode_link
 from crawlproj.operate.request_log import fetch_counts
 from crawlproj.server.connection import connect
-from tests.servers.fleet import Fleet
+from tests.servers.fleet import Fleet, fleet
 from tests.servers.origin import Origin, Reply
-from tests.servers.redis import RedisServer, wait_for
+from tests.servers.proxy import Proxy
+from tests.servers.redis import RedisServer, follow, hand_over, wait_for
 
 SEEDS = keys.start_urls("site")
 REJECTED = keys.rejected(SEEDS)
@@ -410,6 +412,28 @@ def test_those_who_wait_at_a_finished_crawl_can_be_sent_away(ships: Fleet, origi
     assert (sent.returncode, "1 worker that waited for seeds" in sent.stdout) == (0, True)
     assert waiting.wait(20) == "stopped"
     assert (ships.status()["state"], ships.status()["workers"]) == ("finished", [])
+    later = ships.start(own_run)
+    wait_for(lambda: ships.status()["workers"], "another worker is there", 20)
+    ships.start(FAST, seeds=origin.url("/"), delay=0, stay="true")
+    later.wait_for_log("Joining the crawl 'site'")
+
+
+def test_who_waits_for_seeds_leaves_a_master_that_has_become_a_replica(
+    tmp_path: Path, origin: Origin
+) -> None:
+    with ExitStack() as stack:
+        master = stack.enter_context(RedisServer(tmp_path / "master"))
+        heir = stack.enter_context(RedisServer(tmp_path / "heir"))
+        follow(heir, master)
+        proxy = stack.enter_context(Proxy(master.port))
+        ships = stack.enter_context(fleet(tmp_path, proxy.url))
+        waiting = ships.start(FAST, delay=0)
+        waiting.wait_for_log("This worker waits for seeds")
+        hand_over(master, heir)
+        proxy.lead_to(heir.port)
+        heir.cli("lpush", SEEDS, origin.url("/"))
+        assert waiting.wait(60) == "finished"
+    assert ships.urls() == [origin.url("/")]
 
 
 def test_who_resumes_a_crawl_with_other_seeds_is_told_that_they_are_added_to_it(

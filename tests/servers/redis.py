@@ -299,3 +299,20 @@ def _is_in_step(replica: RedisServer) -> bool:
 
 if __name__ == "__main__":
     print("\n".join(servers()[1:]))
+
+
+def follow(replica: RedisServer, master: RedisServer) -> None:
+    """Have one server copy another; returns when it does."""
+    with replica.client() as client:
+        client.replicaof(LOOPBACK, master.port)
+        up = {"master_link_status": "up"}.items()
+        wait_for(lambda: client.info("replication").items() >= up, "in step")
+
+
+def hand_over(master: RedisServer, heir: RedisServer) -> None:
+    """A planned failover: the master becomes a replica of its heir, and closes no connection."""
+    with master.client() as client:
+        client.execute_command("FAILOVER", "TO", LOOPBACK, heir.port)
+        wait_for(lambda: client.info("replication")["role"] == "slave", "demoted")
+    with heir.client() as client:
+        wait_for(lambda: client.info("replication")["role"] == "master", "promoted")
