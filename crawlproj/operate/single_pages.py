@@ -15,6 +15,7 @@ from scrapy.addons import AddonManager
 from scrapy.commands import ScrapyCommand
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 
+from crawlproj import environment
 from crawlproj.fetch.handler import SafeDownloadHandler
 from crawlproj.operate.command import check_profile
 from crawlproj.output.feeds import default_feeds
@@ -33,6 +34,8 @@ PLAIN = {
 OURS = "crawlproj."
 ADDON = "crawlproj.addon.Addon"
 ROBOTS = "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware"
+COOKIES = "crawlproj.fetch.cookies.CookiesMiddleware"
+OWN_COOKIES = "crawlproj.fetch.cookies.OfflineCookies"
 COUNTS = "crawlproj.engine.parts.DownloaderStats"
 _PRIORITY = (SETTINGS_PRIORITIES["spider"] + SETTINGS_PRIORITIES["cmdline"]) // 2
 """Above what a spider says, below what the user does."""
@@ -51,6 +54,8 @@ def leave_frontier(settings: BaseSettings) -> bool:
     feeds = {uri: feed for uri, feed in settings.getdict("FEEDS").items() if uri not in ours}
     settings.set("FEEDS", feeds, priority="cmdline")
     settings.set("DOWNLOADER_MIDDLEWARES", _middlewares(settings), priority=_PRIORITY)
+    if environment.given(settings, "CRAWL_COOKIES"):  # shared with nobody
+        settings.set("COOKIES_ENABLED", True, priority=_PRIORITY)
     if settings.get("LOG_LEVEL") != "DEBUG":
         logging.getLogger(ROBOTS.rpartition(".")[0]).addFilter(_in_one_line)
     return True
@@ -66,8 +71,9 @@ def _middlewares(settings: BaseSettings) -> dict[str, Any]:
     given = settings.getdict("DOWNLOADER_MIDDLEWARES")
     is_ours = {name for name in given if isinstance(name, str) and name.startswith(OURS)}
     off: dict[str, Any] = dict.fromkeys(is_ours - {COUNTS})
-    asked = {ROBOTS: 100} if ROBOTS in given else {}
-    return {**given, **off, **asked, f"{__name__}.{Complaints.__name__}": 1}
+    kept = {ROBOTS: 100} if ROBOTS in given else {}
+    kept |= {OWN_COOKIES: given[COOKIES]} if given.get(COOKIES) else {}
+    return {**given, **off, **kept, f"{__name__}.{Complaints.__name__}": 1}
 
 
 class Complaints:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.servers import scrapy_process
 from tests.servers.fleet import PROJECT, Fleet
-from tests.servers.origin import Origin, Reply
+from tests.servers.origin import Origin, Reply, Route
 
 NO_REDIS = "redis://127.0.0.1:1/0"
 ADOPTED = """
@@ -39,11 +39,13 @@ class BookSpider(scrapy.Spider):
         yield {{"title": response.css("title::text").get()}}
         yield response.follow("/next", self.parse)
 """
-PAGES = {
+PAGES: dict[str, Route] = {
     "/": Reply(body=b"<title>Home</title><a href=/next>next</a><a href=/next>again</a>"),
     "/next": Reply(body=b"<title>Next</title>"),
     "/data.json": Reply(body=b'{"a": 1}', headers={"Content-Type": "application/json"}),
     "/robots.txt": Reply(body=b"User-agent: *\nDisallow: /secret"),
+    "/login": Reply(302, {"Location": "/inside", "Set-Cookie": "session=7"}),
+    "/inside": lambda asked: Reply(body=f"Your {asked.headers.get('cookie')}".encode()),
 }
 MINE = ("-s", "CRAWL_ALLOW_ADDRESSES=loopback")
 
@@ -145,6 +147,14 @@ def test_parse_shows_the_site_spiders_page_and_its_links_as_requests(project: Pr
     assert (code, "Traceback" in log) == (0, False), log
     assert "'title': 'Home'" in out or "title='Home'" in out
     assert out.count(f"<GET {project.home}next>") == 1
+
+
+@pytest.mark.parametrize("setting", ["COOKIES_ENABLED=True", "CRAWL_COOKIES=shared"])
+def test_a_page_keeps_the_cookies_that_the_project_keeps(project: Project, setting: str) -> None:
+    if not (project.spiders / "site.py").exists():
+        pytest.skip("Scrapy's own asks the network for the list of public suffixes first")
+    code, out, log = project.run("fetch", f"{project.home}login", "-s", setting, *MINE)
+    assert (code, out.strip()) == (0, "Your session=7"), log
 
 
 REFUSED = [
