@@ -24,6 +24,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.servers import scrapy_client, scrapy_process
 from tests.servers.origin import Origin, Reply, Request, Route
 from tests.servers.redis import PATIENCE, RedisServer, cli_binary
 from tests.servers.search_pages import duckduckgo, searxng
@@ -98,6 +99,7 @@ class Page:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            pass_fds=[int(env[scrapy_client.SERVER])],
             timeout=PAGE_S * PATIENCE,
             check=False,
         )
@@ -194,7 +196,7 @@ def env(
     """`scrapy` and `redis-cli` on the PATH, as a user has them."""
     commands = tmp_path_factory.mktemp("bin")
     for name, command in {
-        "scrapy": f'{sys.executable} -m scrapy "$@"',
+        "scrapy": f'{sys.executable} -I -S {scrapy_client.__file__} "$@"',
         "python": f'{sys.executable} "$@"',
         "redis-cli": f'{cli_binary()} -u "$REDIS_URL" "$@"',
     }.items():
@@ -204,6 +206,7 @@ def env(
     # Nothing is waited for that a reader would wait for.
     quick = {"FRONTIER_RETRY_DELAY": "0.1", "REDIS_URL": redis_server.url}
     quick["CRAWL_SEARCH_URL"] = names["https://searx.example.com"] + "/"
+    quick[scrapy_client.SERVER] = str(scrapy_process.server().fileno())
     return {**os.environ, "PATH": path, "PYTHONPATH": str(PROJECT), **quick}
 
 

@@ -24,6 +24,8 @@ import warnings
 from pathlib import Path
 from typing import IO
 
+from tests.servers import scrapy_client
+
 PROJECT = Path(__file__).parents[2]
 BEFORE_START = ("LD_PRELOAD", "CRAWL_FAILPOINT", "CRAWL_PLAIN_SCRAPY")
 """Variables that are read when Python, or a module of ours, is loaded."""
@@ -84,14 +86,9 @@ def start(
         return subprocess.Popen(
             command, env=env, cwd=cwd, stdin=stdin, stdout=stdout, stderr=stderr
         )
-    read, write = os.pipe()
-    request = json.dumps({"words": words, "env": env, "cwd": str(cwd)}).encode()
-    server = _server()
-    socket.send_fds(server, [request], [stdin, stdout, stderr, write])
-    os.close(write)
-    pid = int(server.recv(64))
-    os.set_blocking(read, False)
-    return ScrapyProcess(pid, os.fdopen(read, "rb", buffering=0))
+    pid, status = scrapy_client.ask(server(), words, env, str(cwd), [stdin, stdout, stderr])
+    os.set_blocking(status, False)
+    return ScrapyProcess(pid, os.fdopen(status, "rb", buffering=0))
 
 
 def _needs_an_interpreter(env: dict[str, str]) -> bool:
@@ -126,7 +123,7 @@ def _text(file: IO[bytes]) -> str:
 
 
 @functools.cache
-def _server() -> socket.socket:
+def server() -> socket.socket:
     """The connection to the server of this test process."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     process = subprocess.Popen(
@@ -174,8 +171,8 @@ def _serve(connection: socket.socket) -> None:
         for fd in fds[:3]:
             os.close(fd)
         statuses[pid] = fds[3]
+        os.write(fds[3], f"{pid}\n".encode())
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
-        connection.send(str(pid).encode())
 
 
 def _become(request: dict[str, object], files: list[int]) -> None:
