@@ -15,7 +15,7 @@ The life of a URL, and who moves it
 
 1. A page's links are read by `discover/links.py`, made one form by `urls.py`, judged by `rules.py`,
    ranked by `ranking.py` and collected by `discovery.py`. Seeds come through `seeds.py`, the pages
-   of sitemaps through `sitemap_reading.py`, and ordinary Requests through `scheduler.py` and
+   of sitemaps through `sitemap_reading.py`, and ordinary Requests through `worker/requests.py` and
    `frontier/records.py`; all meet in `worker/exchange.py`. What belongs to a URL pattern that
    brings nothing new is kept aside by `quarantine.py`, as FILTERED (pattern), until a user releases
    it.
@@ -32,7 +32,7 @@ The life of a URL, and who moves it
    robots.txt, which is itself a URL in the host's queue, in front of all others.
 5. Scrapy downloads (`fetch/`), the spider parses, items pass `pipelines/` into the feeds.
    `worker/tracking.py` writes down what happens; `engine/watch.py` tells when it is over;
-   `worker/outcome.py` makes a verdict of it.
+   `worker/outcome.py` says what becomes of it (the cases are in `frontier/outcomes.py`).
 6. `delivery.py` pushes the page's links, has its rows on disk (`output/row_file.py`), and then
    settles it (a Redis without room for links, see `server/memory.py`, makes the page wait, not its
    host): `frontier/lua/settle.lua` makes it DONE, DEAD, FILTERED or DELAYED, and starts the host's

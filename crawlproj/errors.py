@@ -1,10 +1,13 @@
-"""The errors that a user of the project may meet.
+"""The errors that a user of the project may meet, and those that end a request.
 
-Each one is a sentence that says what is wrong and what to do about it. This module knows nothing
-of Redis, Scrapy or the command line; whoever shows an error prints `str(error)` and nothing more.
+Each of the first is a sentence that says what is wrong and what to do about it; whoever shows it
+prints `str(error)` and nothing more. By the others rooms tell each other what happened to a
+request. This module knows nothing of Redis or the command line.
 """
 
 from __future__ import annotations
+
+from scrapy.exceptions import IgnoreRequest
 
 
 class CrawlError(Exception):
@@ -33,3 +36,18 @@ class RedisUnsuitable(CrawlError):
 
 class EmbeddedRedisError(CrawlError):
     """The private Redis of the project folder cannot be started or reached."""
+
+
+class RedirectLoop(Exception):
+    """Redirects that lead in a circle, or too far."""
+
+
+class RedirectNowhere(Exception):
+    """A redirect to something that is no URL."""
+
+
+class NoLongerOurs(IgnoreRequest):
+    """A request that was not made, or broken off, because others may have taken it over."""
+
+    def __init__(self) -> None:
+        super().__init__("Redis has been away for too long: others may have taken this over")

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from crawlproj.discover.discovery import Discovery
     from crawlproj.fetch.cookies import SharedCookies
     from crawlproj.frontier.frontier import Frontier
+    from crawlproj.frontier.outcomes import Held
     from crawlproj.politeness.holds import Holds
     from crawlproj.politeness.permission import Permission
     from crawlproj.urls import Url
     from crawlproj.worker.exchange import Worker
-    from crawlproj.worker.outcome import Held
     from crawlproj.worker.tracking import Tracking
 
 _JOINED = "crawlproj_running_crawl"

@@ -20,6 +20,7 @@ from crawlproj.config import Config, asked_for, crawl_name, of_others
 from crawlproj.engine.watch import EngineWatch
 from crawlproj.errors import CrawlError
 from crawlproj.frontier import worker_names
+from crawlproj.frontier.outcomes import Held
 from crawlproj.output.reports import Reports
 from crawlproj.running import SharesFrontier, announce, withdraw
 from crawlproj.server import connection
@@ -27,7 +28,6 @@ from crawlproj.worker import identity, join
 from crawlproj.worker.assembly import assemble, open_frontier
 from crawlproj.worker.crawl import Crawl
 from crawlproj.worker.idle import Idle
-from crawlproj.worker.outcome import Held
 from crawlproj.worker.place import Place
 from crawlproj.worker.seen_filter import SeenFilter
 from crawlproj.worker.waiting import Waiting

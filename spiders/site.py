@@ -16,7 +16,9 @@ from w3lib.encoding import http_content_type_encoding
 from crawlproj.config import BY_URL, Config, arguments, refuse_unknown_arguments
 from crawlproj.discover import links
 from crawlproj.discover.seeds import read_seeds, seed_fields
+from crawlproj.errors import RedirectLoop, RedirectNowhere
 from crawlproj.fetch.content import body_size
+from crawlproj.frontier.outcomes import Filtered
 from crawlproj.items import PageItem, utc_timestamp
 from crawlproj.politeness.robots import directives
 from crawlproj.running import Links, PagesAtHand, is_in_use, running_crawl
@@ -25,7 +27,6 @@ from crawlproj.urls import Url, UrlError, location
 from crawlproj.worker.detached import Detached
 from crawlproj.worker.identity import name_worker
 from crawlproj.worker.lobby import check_seed
-from crawlproj.worker.outcome import RedirectLoop, RedirectNowhere
 
 if TYPE_CHECKING:
     from typing import Self
@@ -130,7 +131,7 @@ class SiteSpider(scrapy.Spider):
     def _leave_out(self, response: Response) -> None:
         """No row for a page that does not want to be indexed; the ledger says why."""
         if held := self._crawl().tracking.of(response.request):
-            held.filtered = "noindex"
+            held.decide(Filtered("noindex"))
 
     def _config(self) -> Config:
         """Every setting of ours, with the plan of the crawl that this worker has joined."""

@@ -12,11 +12,12 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from crawlproj.discover.quarantine import REASON, Aside, Quarantine
+from crawlproj.discover.quarantine import REASON, Quarantine
 from crawlproj.discover.ranking import Candidate, Strategy
 from crawlproj.discover.sitemap_reading import MOST_STEPS, SITEMAP
 from crawlproj.frontier.levels import HIGHEST, level
 from crawlproj.frontier.messages import Kind, Push
+from crawlproj.frontier.outcomes import SetAside
 from crawlproj.frontier.pattern_store import put_aside
 from crawlproj.frontier.records import encode_link, encode_rest
 from crawlproj.frontier.worker_names import plain
@@ -190,7 +191,7 @@ class Discovery:
         ranked = self._worker.frontier.seed_level if kind == Kind.SEED else level
         return Push(kind, url.host, ranked(priority), entry, str(url))
 
-    def _set_aside(self, link: Push, found: Aside) -> None:
+    def _set_aside(self, link: Push, found: SetAside) -> None:
         key = f"{REASON} {link.key}"
         if not self._worker.seen(link.host, key):
             self._worker.push(put_aside(link, found.pattern, found.why, key))

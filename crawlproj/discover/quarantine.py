@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import NamedTuple
 
 from crawlproj.discover.patterns import Evidence
 from crawlproj.discover.shapes import any_query, pattern_of
 from crawlproj.frontier import pattern_store
 from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.outcomes import SetAside
 from crawlproj.urls import Url
 
 logger = logging.getLogger(__name__)
@@ -28,13 +28,6 @@ LOOK_EVERY_S = 1.0
 MOST_OF_A_HOST = 100
 MOST_OWN = 10_000
 """Verdicts that Redis has not confirmed (it may have too many); beyond, the oldest is forgotten."""
-
-
-class Aside(NamedTuple):
-    """Why a URL is set aside."""
-
-    pattern: str
-    why: str
 
 
 class Quarantine:
@@ -52,7 +45,7 @@ class Quarantine:
         self._look_every_s = look_every_s
         self._look_at = 0.0
 
-    def holds(self, url: Url) -> Aside | None:
+    def holds(self, url: Url) -> SetAside | None:
         """The pattern because of which a URL is set aside, if there is one."""
         held = self._held.get(url.host)
         if not held:
@@ -60,7 +53,7 @@ class Quarantine:
         names = [pattern_of(url.path)]
         if "?" in url.path:
             names.append(any_query(url.path))
-        return next((Aside(name, held[name]) for name in names if name in held), None)
+        return next((SetAside(name, held[name]) for name in names if name in held), None)
 
     def weigh(self, url: Url, body: bytes, leads_on: bool) -> None:
         """A page was fetched; `leads_on` if it has links that are new."""

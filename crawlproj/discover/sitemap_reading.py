@@ -16,8 +16,15 @@ from typing import TYPE_CHECKING, Any
 from scrapy.exceptions import DownloadCancelledError
 
 from crawlproj.discover import sitemaps
+from crawlproj.frontier.outcomes import (
+    TRANSIENT_STATUSES,
+    Failed,
+    Filtered,
+    Held,
+    Retry,
+    may_pass,
+)
 from crawlproj.urls import location, normalise
-from crawlproj.worker.outcome import TRANSIENT_STATUSES, Held, may_pass
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -63,21 +70,21 @@ class SitemapReader:
 
         def failed(failure: Failure) -> None:
             if isinstance(failure.value, Exception) and may_pass(failure.value):
-                held.retry_entry = held.lease.entry
+                held.decide(Retry(held.lease.entry))
 
         request.callback = received
         request.errback = failed
 
     async def _received(self, response: Response, held: Held) -> None:
         if response.status in TRANSIENT_STATUSES:
-            held.retry_entry = held.lease.entry
+            held.decide(Retry(held.lease.entry))
         elif 300 <= response.status < 400:
             self._lead(response, [location(response.headers.get("Location"))])
-            held.filtered = REASON
+            held.decide(Filtered(REASON))
         elif response.status < 300:
             await self._read(response, held)
         else:
-            held.delivered = False  # it came here, but is the failure that its status says
+            held.decide(Failed(f"http_{response.status}"))
 
     async def _read(self, response: Response, held: Held) -> None:
         try:
@@ -91,7 +98,7 @@ class SitemapReader:
             self._lead(response, found.urls)
         else:
             await self._follow(response, found.urls)
-        held.filtered = REASON
+        held.decide(Filtered(REASON))
 
     def _lead(self, response: Response, locations: Iterable[str]) -> None:
         steps = _steps(response.meta[SITEMAP]) + 1

@@ -20,8 +20,8 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.http_exceptions import BadHttpMessage
 from scrapy.exceptions import IgnoreRequest
 
+from crawlproj.errors import NoLongerOurs
 from crawlproj.fetch.addresses import AddressPolicy
-from crawlproj.worker.outcome import NoLongerOurs
 
 if TYPE_CHECKING:
     from aiohttp.client_reqrep import ClientRequest, ConnectionKey

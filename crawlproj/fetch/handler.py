@@ -47,11 +47,11 @@ from scrapy.utils._download_handlers import check_stop_download, make_response
 from scrapy.utils.ssl import _make_ssl_context
 
 from crawlproj.config import Config
+from crawlproj.errors import NoLongerOurs
 from crawlproj.fetch.addresses import AddressPolicy
 from crawlproj.fetch.connections import SafeConnector, SystemResolver
 from crawlproj.politeness.wanted import BEGINNING
 from crawlproj.running import running_crawl, seed_names
-from crawlproj.worker.outcome import NoLongerOurs
 
 if TYPE_CHECKING:
     from aiohttp.connector import Connection

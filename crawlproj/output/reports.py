@@ -18,10 +18,10 @@ from scrapy.utils.misc import load_object
 
 from crawlproj.config import Config
 from crawlproj.engine.watch import EngineWatch
+from crawlproj.frontier.outcomes import Held
 from crawlproj.frontier.records import glance
 from crawlproj.items import TRANSIENT, FailureItem, utc_timestamp
 from crawlproj.output.feeds import FlushingFeedExporter
-from crawlproj.worker.outcome import Held
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

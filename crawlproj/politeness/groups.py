@@ -15,7 +15,7 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from crawlproj.fetch.connections import SystemResolver
-from crawlproj.worker.outcome import Held
+from crawlproj.frontier.outcomes import Held, Returned
 
 MOST_AT_ONCE = 256
 """Hosts whose address is being looked for; no page is begun while there are more."""
@@ -53,10 +53,11 @@ class AddressGroups:
 
     async def _find(self, held: Held) -> None:
         try:
-            held.group = await self._address(urlsplit(held.lease.host).hostname or "")
+            group = await self._address(urlsplit(held.lease.host).hostname or "")
+            held.decide(Returned(group=group))
         except (OSError, ValueError):
             self._nowhere.add(held.lease.host)
-        held.returned = True
+            held.decide(Returned())
         self._end(held)
 
     async def _address(self, name: str) -> str:

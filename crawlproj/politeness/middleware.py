@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 from scrapy.exceptions import NotConfigured
 
 from crawlproj.config import Config
+from crawlproj.errors import NoLongerOurs
 from crawlproj.frontier import pacing
+from crawlproj.frontier.outcomes import TRANSIENT_STATUSES, Health, Held, may_pass
 from crawlproj.running import RunningCrawl, is_in_use, running_crawl
 from crawlproj.urls import MAX_SHOWN
-from crawlproj.worker.outcome import TRANSIENT_STATUSES, Held, NoLongerOurs, may_pass
 
 if TYPE_CHECKING:
     from typing import Self
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
 logger = logging.getLogger(__name__)
-
-ANSWERED, FAILED, OVERLOADED = -1, 1, 2
 
 
 class PolitenessMiddleware:
@@ -56,7 +55,8 @@ class PolitenessMiddleware:
             failed = response.status in TRANSIENT_STATUSES
             held.last_status = response.status
             overloaded = response.status in pacing.OVERLOADED
-            health = (OVERLOADED if overloaded else FAILED) if failed else ANSWERED
+            unwell = Health.OVERLOADED if overloaded else Health.FAILED
+            health = unwell if failed else Health.ANSWERED
             self._note(crawl, held, health)
             if failed:
                 asked = response.headers.get("Retry-After")
@@ -69,7 +69,7 @@ class PolitenessMiddleware:
         crawl = running_crawl(self._crawler)
         if crawl and (held := self._held(crawl, request)):
             failed = may_pass(exception)
-            self._note(crawl, held, FAILED if failed else ANSWERED)
+            self._note(crawl, held, Health.FAILED if failed else Health.ANSWERED)
             if failed:
                 self._hold(crawl, held, 0, None)
 
@@ -84,13 +84,13 @@ class PolitenessMiddleware:
             )
         return held
 
-    def _note(self, crawl: RunningCrawl, held: Held, health: int) -> None:
+    def _note(self, crawl: RunningCrawl, held: Held, health: Health) -> None:
         host = held.lease.host
         override = crawl.frontier.overrides.for_host(host)
         # The crawl's delay, not this worker's: whoever began it has set it for all.
         crawl_s = crawl.frontier.limits.delay_ms / 1000
         delay_s = crawl_s if override.delay_s is None else override.delay_s
-        held.failed = health
+        held.health = health
         held.per_host = crawl.frontier.connections(held.lease)
         held.pause_ms = pacing.pause_ms(
             round(delay_s * 1000),
@@ -112,4 +112,4 @@ class PolitenessMiddleware:
             most_ms=self._longest_hold_ms,
             jitter=random.random(),
         )
-        crawl.holds.note(held.lease, held.hold_ms, for_group=held.failed == OVERLOADED)
+        crawl.holds.note(held.lease, held.hold_ms, for_group=held.health is Health.OVERLOADED)

@@ -28,13 +28,13 @@ from scrapy import Request
 from crawlproj.frontier import pacing
 from crawlproj.frontier.levels import MOVED
 from crawlproj.frontier.messages import Kind, Lease, Push
+from crawlproj.frontier.outcomes import BAD_RECORD, PUT_OFF_MS, Failed, Filtered, Held, Retry
 from crawlproj.politeness import robots
 from crawlproj.politeness.robot_rules import PATH, RobotsRules
 from crawlproj.politeness.robots_memory import Known, Memory, bound
 from crawlproj.politeness.robots_store import ASKED_S, CLAIM_S, KEPT_S, Kept, RobotsStore
 from crawlproj.politeness.wanted import BEGINNING, Wanted, target_of
 from crawlproj.urls import Url
-from crawlproj.worker.outcome import PUT_OFF_MS, Held
 
 if TYPE_CHECKING:
     from scrapy.http import Response
@@ -215,10 +215,10 @@ class Permission:
         made, since what it is after is known by now."""
         wanted = Wanted.by(request)
         if wanted is None:
-            held.bad_record = True
+            held.decide(Failed(BAD_RECORD))
         elif (held.lease.shard, held.lease.token) in self._answered:
             del self._answered[held.lease.shard, held.lease.token]
-            held.filtered = REASON
+            held.decide(Filtered(REASON))
         else:
             self._prepare(request, wanted, held)
             return True
@@ -241,7 +241,7 @@ class Permission:
 
     async def _received(self, response: Response, wanted: Wanted, held: Held) -> None:
         verdict = robots.judge(response.status, wanted.hops)
-        held.filtered = REASON
+        held.decide(Filtered(REASON))
         if verdict is robots.Verdict.DENY_ALL:
             await self._unreachable(wanted, held)
         elif verdict is robots.Verdict.RULES:
@@ -285,12 +285,12 @@ class Permission:
     async def _unreachable(self, wanted: Wanted, held: Held) -> None:
         """Try again later, and after the last time leave the host alone for a while."""
         if held.attempts < self._max_attempts:
-            held.retry_entry = held.lease.entry
+            held.decide(Retry(held.lease.entry))
             delay_s = math.ceil(self._retry_delay_s * 2 ** (held.attempts - 1))
             elsewhere = held.lease.host if held.lease.host != wanted.host else ""
             await self._store.claim(wanted.host, ASKED_S + delay_s, elsewhere)
             return
-        held.filtered = REASON
+        held.decide(Filtered(REASON))
         denial = robots.pack(held.status, robots.Verdict.DENY_ALL)
         await self._tell_all(wanted, held, denial, UNREACHABLE_S, None)
 
@@ -388,4 +388,4 @@ def _fetched_again_after_an_outage(held: Held) -> Iterator[None]:
         yield
     except RedisError as error:
         logger.warning("%s/robots.txt is fetched again (%s)", held.lease.host, error)
-        held.filtered, held.retry_entry = "", held.lease.entry
+        held.decide(Retry(held.lease.entry))

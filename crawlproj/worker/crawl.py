@@ -14,6 +14,7 @@ from crawlproj.discover.quarantine import Quarantine
 from crawlproj.discover.seeds import Intake
 from crawlproj.errors import CrawlError
 from crawlproj.frontier.messages import Lease, Push, Settlement, State
+from crawlproj.frontier.outcomes import Held
 from crawlproj.frontier.records import glance
 from crawlproj.plural import counted
 from crawlproj.politeness.groups import AddressGroups
@@ -21,7 +22,6 @@ from crawlproj.running import RunningCrawl
 from crawlproj.urls import normalise
 from crawlproj.worker.admission import Admission
 from crawlproj.worker.finish import Obedience
-from crawlproj.worker.outcome import Held
 from crawlproj.worker.place import Place
 from crawlproj.worker.plan_in_use import PlanInUse
 from crawlproj.worker.pulse import Pulse, count_exchange

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
     from crawlproj.frontier.frontier import Frontier
-    from crawlproj.worker.outcome import Held
+    from crawlproj.frontier.outcomes import Held
 
 
 class Engine(Protocol):

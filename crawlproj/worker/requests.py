@@ -14,11 +14,11 @@ from scrapy import Request, Spider
 from crawlproj.fetch.cookies import wants_session
 from crawlproj.frontier.levels import level
 from crawlproj.frontier.messages import Kind, Push
+from crawlproj.frontier.outcomes import Held, Retry
 from crawlproj.frontier.proxies import Proxies
 from crawlproj.frontier.records import LEASE, RecordError, encode_changed, encode_request
 from crawlproj.urls import MAX_SHOWN, UrlError
 from crawlproj.worker.exchange import Worker
-from crawlproj.worker.outcome import Held
 from crawlproj.worker.tracking import Tracking
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Requests:
         found = self._seen.address(request)
         sent_on = self._tracking.sent_on(request)
         if sent_on and self._tracking.is_sent_back(request, sent_on):
-            sent_on.retry_entry = self._encode_again(request, found.host, sent_on)
+            sent_on.decide(Retry(self._encode_again(request, found.host, sent_on)))
             return True
         kind = _kind(request, sent_on)
         if kind == Kind.LINK and self._seen.request_seen(request):

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 from scrapy import Request, signals
 
 from crawlproj import failpoints
+from crawlproj.errors import NoLongerOurs
+from crawlproj.frontier.outcomes import Held, PutOff
 from crawlproj.frontier.records import LEASE
-from crawlproj.worker.outcome import BROKEN_OFF_MS, Held, NoLongerOurs
+from crawlproj.worker.outcome import BROKEN_OFF_MS
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -90,11 +92,12 @@ class Tracking:
         if held := self.of(request):
             held.error = error
             if isinstance(error, NoLongerOurs):
-                held.put_off, held.hold_ms = True, BROKEN_OFF_MS
+                held.decide(PutOff(BROKEN_OFF_MS))
+                held.hold_ms = BROKEN_OFF_MS
 
     def _delivered(self, response: Response) -> None:
         if held := self.of(response.request):
-            held.delivered = True
+            held.is_delivered = True
 
     def _callback_failed(self, failure: Failure, response: Any) -> None:
         if held := self.of(getattr(response, "request", None)):

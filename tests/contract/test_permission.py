@@ -17,6 +17,7 @@ from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.levels import FIRST, MOVED
 from crawlproj.frontier.limits import Limits
 from crawlproj.frontier.messages import Kind, Lease, Push
+from crawlproj.frontier.outcomes import BAD_RECORD, Failed, Filtered, Held, Retry
 from crawlproj.frontier.records import encode_rest
 from crawlproj.politeness import robots, robots_memory, robots_store
 from crawlproj.politeness.permission import LONG_BYTES, UNREACHABLE_S, Permission
@@ -25,7 +26,6 @@ from crawlproj.politeness.robots_store import ASKED_S, CLAIM_S
 from crawlproj.politeness.wanted import ROBOTS_TXT, Wanted
 from crawlproj.server.connection import connect
 from crawlproj.urls import Url
-from crawlproj.worker.outcome import Held
 from tests.servers.redis import RedisServer
 
 A, B, C = "http://a", "http://b", "http://c"
@@ -215,7 +215,7 @@ def test_a_claim_is_renewed_for_as_long_as_the_file_stands_in_the_queue_of_anoth
 def test_a_claim_outlasts_the_wait_for_the_next_try(run: Run) -> None:
     async def play(one: Asker, _: Asker) -> None:
         held = await one.fetch(robots_txt(A), 500)
-        assert held.retry_entry is not None
+        assert isinstance(held.decided, Retry)
         assert await one.ttl(A) > 1000
 
     run(play)
@@ -269,7 +269,7 @@ def test_a_redirect_to_a_host_that_has_been_heard_is_answered_by_what_it_said(
     async def play(one: Asker, other: Asker) -> None:
         await one.fetch(robots_txt(B, attempts=2), status)
         held = await other.fetch(robots_txt(A), 301, Location=f"{B}/robots.txt")
-        assert (held.filtered, other.pushed) == ("robots_txt", [])
+        assert (held.decided, other.pushed) == (Filtered("robots_txt"), [])
         expected = {200: "robots", 404: None, 500: "robots_unreachable"}[status]
         assert await one.knows(A) == await other.knows(A) == expected
         assert await one.ttl(A) <= await one.ttl(B)
@@ -362,7 +362,7 @@ def test_a_record_of_a_robots_txt_that_is_not_ours_is_set_aside_and_another_one_
         await one.look(foreign)
         held = Held(foreign)
         assert not one.permission.admit(Request(f"{A}/robots.txt", meta=meta), held)
-        assert held.bad_record
+        assert held.decided == Failed(BAD_RECORD)
         await look_on([one], page(A), lambda: bool(one.pushed))
 
     run(play)

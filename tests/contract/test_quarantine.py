@@ -11,11 +11,12 @@ from redis import Redis
 
 from crawlproj.discover import quarantine
 from crawlproj.discover.patterns import ALIKE, Evidence
-from crawlproj.discover.quarantine import Aside, Quarantine
+from crawlproj.discover.quarantine import Quarantine
 from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.limits import Limits
 from crawlproj.frontier.messages import Kind, Push
+from crawlproj.frontier.outcomes import SetAside
 from crawlproj.frontier.pattern_store import put_aside
 from crawlproj.frontier.wire import pack
 from crawlproj.operate import pattern_release, status
@@ -31,7 +32,7 @@ def page(host: str, number: int) -> Url:
     return Url(host, f"/p/{number}")
 
 
-async def set_aside(frontier: Frontier, url: Url, found: Aside) -> None:
+async def set_aside(frontier: Frontier, url: Url, found: SetAside) -> None:
     """As discovery.py does it."""
     link = Push(Kind.LINK, url.host, 0, b"\0\1" + url.path.encode(), str(url))
     await frontier.push([put_aside(link, found.pattern, found.why, f"pattern {url}")])
@@ -65,11 +66,11 @@ def test_what_one_worker_has_set_aside_the_others_leave_alone_until_it_is_releas
                 for number in range(3):
                     one.weigh(page(host, number), b"same", False)
                 found = one.holds(page(host, 9))
-                assert found == Aside(FORM, quarantine.REPEATED)
+                assert found == SetAside(FORM, quarantine.REPEATED)
                 assert other.holds(page(host, 9)) is None
                 await set_aside(mine, page(host, 9), found)
             await other.refresh()
-            assert {other.holds(page(host, 4)) for host in HOSTS} == {Aside(FORM, "repeated")}
+            assert {other.holds(page(host, 4)) for host in HOSTS} == {SetAside(FORM, "repeated")}
             assert other.holds(Url(HOSTS[0], "/q/4")) is None
 
             held = await pattern_release.find(mine)
@@ -111,7 +112,7 @@ def test_a_worker_forgets_its_oldest_verdict_that_redis_has_not_confirmed(
         async with two_workers(redis_server.url) as (mine, _):
             worker = Quarantine(mine, evidence(), 0)
 
-            def confine(host: str) -> Aside:
+            def confine(host: str) -> SetAside:
                 for number in range(3):
                     worker.weigh(page(host, number), b"same", False)
                 found = worker.holds(page(host, 9))

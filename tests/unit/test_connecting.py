@@ -10,10 +10,10 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from crawlproj.errors import NoLongerOurs
 from crawlproj.fetch.addresses import AddressPolicy
 from crawlproj.fetch.connections import SafeConnector, may_keep
 from crawlproj.fetch.handler import open_session
-from crawlproj.worker.outcome import NoLongerOurs
 from tests.servers.origin import Origin, Reply
 
 ROOT = Path(__file__).parents[2]

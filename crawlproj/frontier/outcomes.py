@@ -1,0 +1,158 @@
+"""What can become of a lease: a closed set of cases, each with what belongs to it. Pure.
+
+Whoever deals with a leased request writes down what is observed of it (`Held`), and decides only
+where that does not say it: a robots.txt that has been read is filtered, whatever its status. Of
+observations and decision worker/outcome.py makes the one outcome.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from scrapy.exceptions import IgnoreRequest
+
+from crawlproj.frontier.messages import Lease
+from crawlproj.frontier.records import Glance, glance
+from crawlproj.items import PERMANENT, TRANSIENT
+
+TRANSIENT_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504, 522, 524})
+
+PUT_OFF_MS = 300
+"""How long a page waits for its host's robots.txt before it is looked at again, and its host with
+it: the next page could only be put off as well."""
+
+BAD_RECORD = "bad_record"
+"""Why a lease failed of which no request can be made."""
+
+_PERMANENT = frozenset(
+    {"DownloadCancelledError", "UnsupportedURLSchemeError", "BadResponse", "BadCertificate"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Fetched, and dealt with by its callback."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Given up, for a reason that can be counted: a dead letter."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """To be tried again, as this entry, unless it has been tried too often."""
+
+    entry: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PutOff:
+    """Not fetched, or broken off, through no fault of its own: it waits, and its host with it."""
+
+    rest_ms: int = PUT_OFF_MS
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """Not begun: it goes back to where it was, with what has become known of its host."""
+
+    hold_ms: int = 0
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Filtered:
+    """Not wanted, or no page, for a reason that can be counted."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """Kept for a user to release, since its pattern brings nothing new."""
+
+    pattern: str
+    why: str
+
+
+Outcome = Done | Failed | Retry | PutOff | Returned | Filtered | SetAside
+
+
+class Health(IntEnum):
+    """What a request has shown of its host."""
+
+    ANSWERED = -1
+    UNKNOWN = 0
+    FAILED = 1
+    OVERLOADED = 2
+
+
+@dataclass(slots=True)
+class Held:
+    """A lease in this worker's hands, and what has been observed of its request so far."""
+
+    lease: Lease
+    since: int = 0
+    started_at: float = field(default_factory=time.monotonic)
+    downloaded_at: float | None = None
+    status: int = 0
+    """Of the response that was the last, whoever dealt with it; 0 if there was none."""
+    last_status: int = 0
+    """Of the last response, also if a middleware has made a request of it."""
+    size: int = 0
+    error: Exception | None = None
+    is_delivered: bool = False
+    """Whether its callback was given the response."""
+    callback_error: str = ""
+    health: Health = Health.UNKNOWN
+    pause_ms: int = 0
+    hold_ms: int = 0
+    per_host: int = 0
+    decided: Outcome | None = None
+
+    def decide(self, outcome: Outcome) -> None:
+        """Say what becomes of it, whatever was or will be observed. The last word counts, but what
+        was put off stays so: it is no longer ours to decide on."""
+        if not isinstance(self.decided, PutOff):
+            self.decided = outcome
+
+    @property
+    def about(self) -> Glance:
+        """URL, depth, referer and attempts, as reports show them."""
+        return glance(self.lease.host, self.lease.entry)
+
+    @property
+    def attempts(self) -> int:
+        """Times it has been tried, this one included."""
+        entry = self.lease.entry
+        return entry[0] + 1 if entry else 1
+
+    @property
+    def ended_ago_s(self) -> float:
+        """Since the response had come, from where its host's pause runs."""
+        return 0.0 if self.downloaded_at is None else time.monotonic() - self.downloaded_at
+
+    @property
+    def took_s(self) -> float:
+        """From the beginning of the request until the response had come."""
+        ended_at = time.monotonic() if self.downloaded_at is None else self.downloaded_at
+        return ended_at - self.started_at
+
+    @property
+    def kind(self) -> str:
+        """Whether trying again later might help."""
+        if status := self.status or self.last_status:
+            passing = status in TRANSIENT_STATUSES and not self.callback_error
+        else:
+            passing = self.error is not None and may_pass(self.error)
+        return TRANSIENT if passing else PERMANENT
+
+
+def may_pass(error: Exception) -> bool:
+    """Whether an error says something about the moment, and not about the URL."""
+    return not isinstance(error, IgnoreRequest) and type(error).__name__ not in _PERMANENT
