@@ -90,12 +90,13 @@ class Frontier:
         self._attach(opened.epoch)
         if opened.mode == "waiting":
             return opened
+        kept = json.dumps(opened.plan)  # who began it may not have come to the other shards yet
         for shard in self.shards[1:]:
             await shard.open(
                 "",
                 follow=opened.epoch,
                 run=run,
-                fields=self.limits.fields(shard.number, text),
+                fields=self.limits.fields(shard.number, kept),
                 lasts_ms=limits.lasts_ms,
             )
         for shard in self.shards if opened.mode != "new" else ():
@@ -112,6 +113,8 @@ class Frontier:
         if meta:
             self.limits = Limits.of(plans.read(meta["plan"]))
             self._attach(meta["epoch"])
+        if meta.get("waits") == "1":  # for its first seed, with which the other shards begin
+            del self.shards[1:]
         return meta
 
     async def attach_anyhow(self) -> bool:
@@ -271,15 +274,19 @@ class Frontier:
         """Treat a host differently from now on: every worker hears of it with its heartbeat."""
         await self.shards[0].change_pace(host, values)
 
-    async def replan(self, plan: str, becomes: str, limits: Limits, lasts_ms: int | None) -> bool:
+    async def replan(
+        self, plan: str, becomes: str, limits: Limits, lasts_ms: int | None, *, mends: bool = False
+    ) -> bool:
         """Have all workers go by another plan from now on; False if someone else has changed it.
-        A larger page budget begins on the first shard, and goes where it is needed from there."""
+        A larger page budget begins on the first shard, and goes where it is needed from there.
+        `mends` says that other shards than the first may have been left with any plan."""
         more = limits.pages - self.limits.pages
         for shard in reversed(self.shards):
             fields = limits.fields(shard.number, becomes)
             kept = {name: value for name, value in fields.items() if name not in ("pages", "plan")}
             pages = more if shard.number == 0 else 0
-            if not await shard.replan(plan, becomes, kept, pages, lasts_ms):
+            before = "" if mends and shard.number else plan
+            if not await shard.replan(before, becomes, kept, pages, lasts_ms):
                 return False
         return True
 

@@ -19,8 +19,7 @@ async def purge(frontier: Frontier, seeds_key: str | None = None) -> None:
     """Forget the crawl: queues, leases, ledger, seen filter, dead letters, and the seeds that wait
     at this key, or where they do unless a project says otherwise."""
     client, crawl = frontier.client, frontier.crawl
-    for shard in frontier.shards:
-        number = shard.number
+    for number in range(frontier.limits.shards):
         with suppress(ResponseError):  # of another type, and gone below all the same
             await _unlink_hosts(frontier, number)
         for worker in await _workers(frontier, number):

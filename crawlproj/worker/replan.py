@@ -11,6 +11,7 @@ import copy
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from crawlproj.config import checked
@@ -67,8 +68,9 @@ async def change(frontier: Frontier, wanted: Mapping[str, Any]) -> dict[str, Any
     """Have a crawl go on by these values; returns all that can be changed, as it is then. Raises
     ConfigError for what cannot be had."""
     meta = await frontier.attach()
-    if not meta or meta["state"] == "finished":
-        state = "has finished: its plan is over" if meta else "has not begun"
+    is_over = meta.get("state") == "finished"
+    if not meta or is_over or meta.get("waits") == "1":
+        state = "has finished: its plan is over" if is_over else "has not begun"
         raise CrawlError(
             f"The crawl {frontier.crawl} {state}; the next takes the arguments of who begins it"
         )
@@ -91,9 +93,18 @@ async def change(frontier: Frontier, wanted: Mapping[str, Any]) -> dict[str, Any
     becomes["limits"] = vars(changed)
     becomes["rules"]["depth"] = after["depth"]
     lasts_ms = changed.lasts_ms if "minutes" in wanted else None
-    if not await frontier.replan(meta["plan"], json.dumps(becomes), changed, lasts_ms):
+    change = partial(frontier.replan, meta["plan"], json.dumps(becomes), changed, lasts_ms)
+    is_changed = await change()
+    if not is_changed and await _is_half_changed(frontier, meta):
+        is_changed = await change(mends=True)
+    if not is_changed:
         raise CrawlError("Someone else has just changed the plan: look at it and try again")
     return after
+
+
+async def _is_half_changed(frontier: Frontier, meta: Mapping[str, str]) -> bool:
+    """Whether the crawl still goes by this plan: then who was about to change it has died."""
+    return (await frontier.attach()).get("plan") == meta["plan"]
 
 
 def as_text(values: Mapping[str, Any]) -> str:

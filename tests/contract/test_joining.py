@@ -13,11 +13,12 @@ from scrapy import Spider
 from scrapy.settings import Settings
 
 from crawlproj.config import Config
-from crawlproj.errors import ConfigError
+from crawlproj.errors import ConfigError, CrawlError
 from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.limits import Limits
 from crawlproj.frontier.refusals import CrawlNewer
+from crawlproj.frontier.shard import Shard
 from crawlproj.server.connection import connect
 from crawlproj.worker import replan
 from crawlproj.worker.join import join, seed_list
@@ -215,6 +216,57 @@ def test_a_worker_hears_with_its_heartbeat_that_the_plan_has_changed(
     limits, heard, shares = asyncio.run(changed_while_running(redis_server.url))
     assert (limits.pages, limits.shards, shares) == (20, 3, 20)
     assert [plan["rules"]["depth"] for plan in heard] == [4]
+
+
+async def changed_after_a_death(
+    url: str, dies_at: str, monkeypatch: pytest.MonkeyPatch
+) -> list[dict[str, Any]]:
+    """The plans of all shards, after one change when the process before died half-way."""
+    operation = getattr(Shard, dies_at)
+
+    async def dies(shard: Shard, *args: Any, **named: Any) -> Any:
+        if shard.number == 1:
+            raise ConnectionError
+        return await operation(shard, *args, **named)
+
+    async with await connect(url) as client:
+        first, second = Frontier(client, "c", "first"), Frontier(client, "c", "second")
+        monkeypatch.setattr(Shard, "open", dies if dies_at == "open" else Shard.open)
+        monkeypatch.setattr(Shard, "replan", dies if dies_at == "replan" else Shard.replan)
+        with pytest.raises(ConnectionError):
+            await join(first, Config(shards=3, **PLAN))
+            await replan.change(first, {"depth": 7})
+        monkeypatch.undo()
+        await join(second, Config(shards=1))
+        await replan.change(Frontier(client, "c", "command"), {"pages": 20})
+        return [json.loads((await shard.meta())["plan"]) for shard in second.shards]
+
+
+@pytest.mark.parametrize("dies_at", ["open", "replan"])
+def test_a_plan_can_be_changed_though_who_began_or_changed_it_died_before_all_shards_had_it(
+    redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch, dies_at: str
+) -> None:
+    plans = asyncio.run(changed_after_a_death(redis_server.url, dies_at, monkeypatch))
+    assert len(plans) == 3 and plans[0] == plans[1] == plans[2]
+    assert (plans[0]["limits"]["pages"], plans[0]["rules"]["depth"]) == (20, PLAN["depth"])
+
+
+def test_a_crawl_of_several_shards_that_waits_for_its_first_seed_can_be_stopped(
+    redis_server: RedisServer,
+) -> None:
+    async def test() -> None:
+        async with await connect(redis_server.url) as client:
+            assert (
+                await join(Frontier(client, "c", "w"), Config(shards=3), brings_seed=False) is None
+            )
+            command = Frontier(client, "c", "command")
+            assert (await command.attach())["waits"] == "1"
+            assert await command.control("paused", ["running"]) == "paused"
+            assert await command.control("stopping", ["paused"]) == "stopped"
+            with pytest.raises(CrawlError, match="has not begun"):
+                await replan.change(command, {"delay": 2})
+
+    asyncio.run(test())
 
 
 @pytest.mark.parametrize(
