@@ -11,7 +11,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -159,7 +159,7 @@ class Delivery:
 
     async def push_now(self, pushes: list[Push]) -> None:
         """Push seeds; raises what the frontier, or a Redis without room, says against them."""
-        await self._widen_scope(pushes)
+        await self._widen_scope(pushes)  # all of them, also those that are not to be filtered
         await self._push_to_the_end(self._cut(pushes, 0))
 
     # Links
@@ -188,7 +188,7 @@ class Delivery:
         """One batch. What Redis refuses of it comes first the next time: nothing goes twice."""
         if not self._parts:
             batch = self.outbox.first(PUSH_AT_ONCE * len(self._frontier.shards))
-            await self._widen_scope(batch)
+            await self._widen_scope(one for one in batch if one.kind == Kind.SEED)
             await self._share()
             seen_locally, self.seen_locally = self.seen_locally, 0
             self._parts = self._cut(batch, seen_locally)
@@ -275,10 +275,9 @@ class Delivery:
     async def _share(self) -> None:
         await self._insist(self._surroundings.share)
 
-    async def _widen_scope(self, pushes: list[Push]) -> None:
+    async def _widen_scope(self, seeds: Iterable[Push]) -> None:
         """A seed's links are judged by what seeds brought into scope: that comes first."""
-        seeds = [self._surroundings.scope_names(one) for one in pushes if one.kind == Kind.SEED]
-        new = set().union(*seeds) - self.scope
+        new = set().union(*map(self._surroundings.scope_names, seeds)) - self.scope
         if new:
             await self._insist(partial(self._frontier.widen_scope, new))
             self.scope |= new

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 
 from scrapy import Request, Spider
 from scrapy.downloadermiddlewares.retry import get_retry_request
+from scrapy_redis.spiders import RedisSpider
 
 
 class Prices:
@@ -83,6 +84,14 @@ class PlainSpider(Spider):
             yield {"price": int(self.price), "url": response.url}
         if hasattr(self, "product"):
             yield Product(response.url, self.product)
+
+
+class FedSpider(RedisSpider):
+    name = "fed"
+    max_idle_time = 1
+
+    def parse(self, response):
+        yield Request(self.beside)
 """
 
 
@@ -142,6 +151,19 @@ def test_neither_a_redirect_nor_a_link_with_the_meta_of_a_seed_opens_an_address(
             crawl(ships, own, first=origin.url("/"), beside=beside.url("/link"))
             crawl(ships, own, first=origin.url("/go"), crawl="other")
     assert {entry.path for entry in origin.requests()} == {"/", "/go"}
+    assert beside.requests() == []
+
+
+def test_a_seed_of_a_spider_of_scrapy_redis_opens_its_own_address_too(
+    ships: Fleet, redis: Redis
+) -> None:
+    own = {**HERE, "ROBOTSTXT_OBEY": "False", "CRAWL_ALLOW_ADDRESSES": ""}
+    with Origin({}, default=Reply(), address="127.0.99.99") as beside, Origin({}) as origin:
+        redis.lpush("fed:start_urls", origin.url("/"))
+        args = {"beside": beside.url("/")}
+        worker = ships.start(own, spider="fed", env=own_env(ships), **args)
+        assert worker.wait(30) == "finished", worker.log[-4000:]
+    assert [entry.path for entry in origin.requests()] == ["/"]
     assert beside.requests() == []
 
 
