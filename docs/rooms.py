@@ -35,8 +35,8 @@ ROOMS = {
 DOORS = ("addon", "scheduler", "dupefilter", "spider")
 """Modules at the top of the package: they may know every room, and no room knows them."""
 
-SHARED = sorted({path.stem for path in PACKAGE.glob("[!_]*.py")} - {*DOORS})
-"""All others at the top: every room may know them, and they know no room."""
+SHARED = sorted({"config", *(path.stem for path in PACKAGE.glob("[!_]*.py"))} - {*DOORS})
+"""All others at the top, and the settings: every room may know them, and they know no room."""
 
 ORDER = [*DOORS, *ROOMS, *SHARED]
 

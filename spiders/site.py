@@ -54,7 +54,7 @@ UNUSED = {
 
 
 class SiteSpider(scrapy.Spider):
-    """Every argument has a setting of the same meaning; see crawlproj/config.py."""
+    """Every argument has a setting of the same meaning; see crawlproj/config/options.py."""
 
     name = "site"
     starts_with_seeds = True

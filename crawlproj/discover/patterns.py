@@ -20,10 +20,9 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from zlib import crc32
 
+from crawlproj.config.choices import ALIKE, OFF, SAME
 from crawlproj.discover.shapes import any_query, pattern_of
 from crawlproj.urls import Url
-
-OFF, SAME, ALIKE = "off", "same", "alike"
 
 REMEMBERED = 20_000
 """Patterns, and paths with queries, of which a worker keeps evidence; the longest unseen go."""

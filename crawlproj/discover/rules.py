@@ -6,7 +6,8 @@ import re
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 
-from crawlproj.discover.shapes import MAX_DEPTH, MAX_PARAMS, MAX_REPEATS, is_media, looks_like_trap
+from crawlproj.config.choices import MAX_DEPTH, MAX_PARAMS, MAX_REPEATS
+from crawlproj.discover.shapes import is_media, looks_like_trap
 from crawlproj.urls import Url, registrable_domain
 
 REDIRECTED = ">"

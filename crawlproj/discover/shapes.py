@@ -10,12 +10,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-MAX_DEPTH = 20
-"""Segments of a path, beyond which it is taken for a trap. Real sites rarely pass ten."""
-MAX_REPEATS = 3
-"""Times one segment may occur in a path: `/a/b/a/b/a/b/a` is what a broken relative link makes."""
-MAX_PARAMS = 20
-"""Parameters of a query; combinations of search filters grow without end."""
+from crawlproj.config.choices import MAX_DEPTH, MAX_PARAMS, MAX_REPEATS
+
 MAX_PATTERN = 200
 """Characters of a pattern; longer ones that begin alike are taken for one."""
 

@@ -6,7 +6,7 @@ import os
 
 from scrapy import version_info
 
-from crawlproj.environment import PLAIN_SCRAPY
+from crawlproj.config.environment import PLAIN_SCRAPY
 
 TESTED = ((2, 19),)
 """Versions that `tests/contract/test_lean.py` and `test_engine.py` were passed with."""

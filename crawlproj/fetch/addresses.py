@@ -19,6 +19,8 @@ from ipaddress import (
 )
 from typing import TypeAlias
 
+from crawlproj.config.choices import ALLOWABLE, LOOPBACK, PRIVATE
+from crawlproj.config.kinds import allowed_entries
 from crawlproj.discover.rules import REDIRECTED
 
 Address: TypeAlias = IPv4Address | IPv6Address
@@ -26,14 +28,9 @@ SeedNames: TypeAlias = Callable[[], Collection[str]]
 """Gives the hosts of the seeds up to now, as `example.com`, `127.0.1.1:8000` or `[::1]:80`, and
 marked ones that seeds were only redirected to (discover/rules.py)."""
 
-LOOPBACK = "loopback"
-PRIVATE = "private"
 METADATA = "metadata"
 RESERVED = "reserved"
 NOT_AN_ADDRESS = "not an address"
-
-ALLOWABLE = (LOOPBACK, PRIVATE)
-"""Classes that the setting may name; everything else it gives as a network."""
 
 REMEMBERED = 200_000
 """Seeded names whose first class of address a worker remembers (some 150 bytes each). Names beyond
@@ -100,16 +97,6 @@ def special_class(address: Address) -> str | None:
     if isinstance(address, IPv6Address) and address not in _GLOBAL_UNICAST:
         return RESERVED
     return None
-
-
-def allowed_entries(raw: str | Iterable[str]) -> tuple[str, ...]:
-    """The entries of a setting such as `loopback, 10.1.0.0/16`; ValueError if one is neither."""
-    given = raw.split(",") if isinstance(raw, str) else raw
-    entries = tuple(entry.strip().lower() for entry in given if entry.strip())
-    for entry in entries:
-        if entry not in ALLOWABLE:
-            ip_network(entry, strict=False)
-    return entries
 
 
 class AddressPolicy:

@@ -46,15 +46,3 @@ def proxy_address(proxy: str) -> str:
     scheme, _, rest = proxy.rpartition("//")
     netloc = urlsplit(f"//{rest}").netloc.rpartition("@")[2]
     return f"{scheme or 'http:'}//{netloc}".lower()
-
-
-def proxy_entries(raw: str | Iterable[str]) -> tuple[str, ...]:
-    """The entries of a setting such as `http://user:password@proxy:3128`; ValueError if one is no
-    proxy."""
-    given = raw.split(",") if isinstance(raw, str) else raw
-    entries = tuple(entry.strip() for entry in given if entry.strip())
-    for entry in entries:
-        parts = urlsplit(entry)
-        if parts.scheme not in ("http", "https") or not parts.hostname or not parts.port:
-            raise ValueError
-    return entries

@@ -20,8 +20,7 @@ from redis.exceptions import RedisError
 from scrapy.settings import BaseSettings
 from scrapy.utils.misc import load_object
 
-from crawlproj import environment
-from crawlproj.config import Config
+from crawlproj.config import Config, environment
 from crawlproj.errors import ConfigError, CrawlError
 from crawlproj.fetch.handler import SafeDownloadHandler
 from crawlproj.server import connection

@@ -15,7 +15,7 @@ from scrapy.addons import AddonManager
 from scrapy.commands import ScrapyCommand
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 
-from crawlproj import environment
+from crawlproj.config import environment
 from crawlproj.fetch.handler import SafeDownloadHandler
 from crawlproj.operate.command import check_profile
 from crawlproj.output.feeds import default_feeds

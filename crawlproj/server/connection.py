@@ -25,7 +25,7 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.conf import closest_scrapy_cfg
 from scrapy.utils.project import inside_project
 
-from crawlproj import environment
+from crawlproj.config import environment
 from crawlproj.errors import ConfigError, RedisUnavailable, RedisUnsuitable
 from crawlproj.server.problems import (
     DEFAULT_HOST,

@@ -9,7 +9,7 @@ import socket
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from crawlproj import environment
+from crawlproj.config import environment
 from crawlproj.errors import ConfigError
 from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from crawlproj.config.choices import OFF
 from crawlproj.discover.discovery import Discovery
-from crawlproj.discover.patterns import OFF, Evidence
+from crawlproj.discover.patterns import Evidence
 from crawlproj.discover.quarantine import Quarantine
 from crawlproj.discover.ranking import strategy
 from crawlproj.discover.rules import Rules

@@ -9,8 +9,9 @@ from contextlib import asynccontextmanager
 import pytest
 from redis import Redis
 
+from crawlproj.config.choices import ALIKE
 from crawlproj.discover import quarantine
-from crawlproj.discover.patterns import ALIKE, Evidence
+from crawlproj.discover.patterns import Evidence
 from crawlproj.discover.quarantine import Quarantine
 from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier

@@ -15,7 +15,7 @@ import pytest
 from redis import Redis
 
 from crawlproj.config import Config
-from crawlproj.environment import PLAIN_SCRAPY
+from crawlproj.config.environment import PLAIN_SCRAPY
 from crawlproj.frontier import keys
 from crawlproj.operate.audit import RESOLUTION_S
 from crawlproj.operate.request_log import fetch_counts, smallest_gap_s

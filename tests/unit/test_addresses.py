@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crawlproj.config.kinds import allowed_entries
 from crawlproj.fetch import addresses
-from crawlproj.fetch.addresses import AddressPolicy, allowed_entries, effective, special_class
+from crawlproj.fetch.addresses import AddressPolicy, effective, special_class
 
 PUBLIC = [
     "1.1.1.1",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import calendar
 
-from crawlproj.discover.patterns import ALIKE, OFF, SAME, Evidence
+from crawlproj.config.choices import ALIKE, OFF, SAME
+from crawlproj.discover.patterns import Evidence
 from crawlproj.urls import Url
 
 HOST = "http://h"

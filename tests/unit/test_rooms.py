@@ -8,14 +8,9 @@ from docs import rooms
 
 KNOWS = re.compile(r"<title>(\w+ imports from \w+)")
 
-TEXT_OF_A_SETTING = "how a setting's text is read belongs to config.py or beside it"
 TYPES_ONLY = "it names the types of what it hands out: protocols of its own would name none"
 
 STILL_WRONG = {
-    "config.py -> discover/patterns.py": TEXT_OF_A_SETTING,
-    "config.py -> discover/shapes.py": TEXT_OF_A_SETTING,
-    "config.py -> fetch/addresses.py": TEXT_OF_A_SETTING,
-    "config.py -> frontier/proxies.py": TEXT_OF_A_SETTING,
     "politeness/groups.py -> fetch/connections.py": "it is given a resolver",
     "running.py -> discover/discovery.py": TYPES_ONLY,
     "running.py -> fetch/cookies.py": TYPES_ONLY,

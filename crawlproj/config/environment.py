@@ -13,7 +13,8 @@ from typing import Any
 
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 
-from crawlproj import failpoints, misspelt
+from crawlproj import failpoints
+from crawlproj.config import misspelt
 from crawlproj.errors import ConfigError
 
 PLAIN_SCRAPY = "CRAWL_PLAIN_SCRAPY"

@@ -1,0 +1,37 @@
+"""Every setting of ours, typed and checked (`options.py`), for all rooms.
+
+Names that begin like ours but are not ours stop the start, with the nearest real one; in a project
+that only has our scheduler, those that are near to none of ours are left alone. Every setting can
+be a variable of the environment. Knows no room.
+"""
+
+from crawlproj.config.choices import BY_FINGERPRINT, BY_URL
+from crawlproj.config.names import PREFIXES
+from crawlproj.config.options import Config
+from crawlproj.config.questions import (
+    Option,
+    arguments,
+    asked_for,
+    checked,
+    crawl_name,
+    names_connections,
+    of_others,
+    options,
+    refuse_unknown_arguments,
+)
+
+__all__ = [
+    "BY_FINGERPRINT",
+    "BY_URL",
+    "PREFIXES",
+    "Config",
+    "Option",
+    "arguments",
+    "asked_for",
+    "checked",
+    "crawl_name",
+    "names_connections",
+    "of_others",
+    "options",
+    "refuse_unknown_arguments",
+]
