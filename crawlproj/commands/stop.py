@@ -33,5 +33,5 @@ class Command(FrontierCommand):
 
 async def _waiting(frontier: Frontier) -> int:
     """Workers that wait at a crawl which has finished for the next to begin."""
-    seconds, _ = await frontier.client.time()
-    return int(await frontier.client.zcount(keys.workers(frontier.crawl, 0), seconds * 1000, "inf"))
+    now_ms = await frontier.shards[0].now_ms()
+    return int(await frontier.client.zcount(keys.workers(frontier.crawl, 0), now_ms, "inf"))

@@ -403,9 +403,12 @@ def test_workers_that_wait_for_seeds_take_the_plan_of_who_brings_one(
     assert ships.wait(30) == ["stopped", "stopped"]
 
 
-def test_those_who_wait_at_a_finished_crawl_can_be_sent_away(ships: Fleet, origin: Origin) -> None:
+def test_those_who_wait_at_a_finished_crawl_can_be_sent_away(
+    ships: Fleet, origin: Origin, redis: Redis
+) -> None:
     own_run = {**FAST, "CRAWL_RUN_ID": ""}
     assert ships.start(own_run, seeds=origin.url("/"), delay=0).wait(30) == "finished"
+    redis.hset(keys.meta("site", 0), "skew_ms", -3_600_000)  # the server's was set forward
     waiting = ships.start(own_run)
     wait_for(lambda: ships.status()["workers"], "the worker is there", 20)
     sent = ships.command("stop", "site")

@@ -138,6 +138,23 @@ def test_a_worker_that_was_started_with_the_others_finds_the_crawl_finished(
     assert crawl.state().raw == before.raw
 
 
+def test_a_run_is_not_taken_for_another_that_begins_or_ends_like_it(crawl: HandCrawl) -> None:
+    crawl.open(run="run-12")
+    crawl.open(run="a b")
+    crawl.stranger().finish()
+    for run in ("run-1", "12", "a", "b"):
+        assert crawl.open(run=run, brings_seed=False).mode == "waiting"
+    assert _mode(crawl, run="a b") == ("finished", "e1", "finished")
+
+
+def test_however_often_workers_are_started_their_runs_take_no_more_room(crawl: HandCrawl) -> None:
+    crawl.open(run="first")
+    crawl.redis.hset(crawl.key("meta"), "runs", " first" + " x" * 15_000)
+    crawl.open(run="last")
+    runs = crawl.redis.hget(crawl.key("meta"), "runs")
+    assert len(runs) == 20_000 and runs.endswith(b" x last")
+
+
 # Without a seed nothing begins
 
 

@@ -24,7 +24,9 @@ local found = redis.call('HMGET', META, 'epoch', 'state', 'plan', 'runs', 'skew_
                          'deadline_ms', 'clock_ms', 'waits')
 local epoch, state, plan, runs = found[1], found[2], found[3], found[4] or ''
 local waits = found[8] == '1'  -- nobody has brought a seed yet: the plan is nobody's
-local run, lasts_ms = ' ' .. ARGV[3], tonumber(ARGV[5])
+local run, lasts_ms = ' ' .. ARGV[3]:gsub('%s', '_'), tonumber(ARGV[5])
+local is_of_run = (runs .. ' '):find(run .. ' ', 1, true) ~= nil
+local MOST_RUNS_BYTES = 20000  -- the oldest of more than a thousand runs are forgotten
 
 local function deadline_from(now) return lasts_ms > 0 and now + lasts_ms or 0 end
 
@@ -79,7 +81,7 @@ elseif not epoch then
     begun[1] = 'waiting'
   end
   return begun
-elseif state == 'finished' and runs:find(run, 1, true) then
+elseif state == 'finished' and is_of_run then
   return {'finished', epoch, state, plan}
 elseif state == 'finished' or waits then
   local is_due = ARGV[6] == '1' and (ARGV[7] == '' or ARGV[7] == epoch)
@@ -88,8 +90,8 @@ end
 
 local now = read_clock(META, found[5], found[7])
 local alive = redis.call('ZCOUNT', WORKERS, now, '+inf') > 0
-if not runs:find(run, 1, true) then
-  redis.call('HSET', META, 'runs', runs .. run)
+if not is_of_run then
+  redis.call('HSET', META, 'runs', (runs .. run):sub(-MOST_RUNS_BYTES))
   -- Who goes on with a crawl that nobody is at says how long, at the latest when its time is over.
   -- Who replaces a worker of the same run does not.
   local ended_ms = tonumber(found[6] or 0)
