@@ -10,6 +10,7 @@ nothing. Which cookie goes where is decided by the standard library's policy, as
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -39,6 +40,9 @@ LARGEST_COOKIE_BYTES = 4096
 
 MOST_DOMAINS = 10_000
 """Domains whose cookies a worker has in hand; others it asks for again when it needs them."""
+
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f]")
+"""No header can hold them."""
 
 EXPIRY_S = 60
 """Expiry times are told in steps of so many seconds: a session that every page prolongs is not
@@ -97,11 +101,13 @@ class Domain:
 
     def hear(self, shared: dict[str, bytes]) -> None:
         """Take over what Redis has, but for what has changed here in the meantime."""
-        ours = self.changes()
+        ours, unread = self.changes(), set()
         for id_ in {*shared, *self._shared} - ours.keys():
-            if shared.get(id_) != self._shared.get(id_):
-                self._put(id_, shared.get(id_, b""))
-        self._shared = shared
+            is_new = shared.get(id_) != self._shared.get(id_)
+            if is_new and not self._put(id_, shared.get(id_, b"")):
+                unread.add(id_)
+        # What could not be read is not missed here, or others would be told that it is gone.
+        self._shared = {id_: one for id_, one in shared.items() if id_ not in unread}
 
     def _packed(self) -> dict[str, bytes]:
         return {
@@ -111,8 +117,8 @@ class Domain:
             if not cookie.is_expired()
         }
 
-    def _put(self, id_: str, packed: bytes) -> None:
-        # What cannot be read is none of ours: Redis may hold anything.
+    def _put(self, id_: str, packed: bytes) -> bool:
+        """Take over a cookie; False for what cannot be read, for Redis may hold anything."""
         with suppress(ValueError, TypeError):
             key, domain, path, name = id_.split("\0")
             jar = self._jars.setdefault(key, CookieJar())
@@ -120,6 +126,8 @@ class Domain:
                 jar.clear(domain, path, name)
             if packed:
                 jar.set_cookie(_unpack(domain, path, name, packed))
+            return True
+        return False
 
 
 class SharedCookies:
@@ -264,6 +272,7 @@ def _pack(cookie: Cookie) -> bytes:
 def _unpack(domain: str, path: str, name: str, packed: bytes) -> Cookie:
     value, secure, expires, *flags = msgpack.unpackb(packed)
     is_text = isinstance(value, str | None) and isinstance(expires, int | None)
+    is_text = is_text and not _CONTROLS.search(f"{domain}{path}{name}{value}")
     if not is_text or len(flags) != 3 or len(packed) > 2 * LARGEST_COOKIE_BYTES:
         raise ValueError("no cookie of ours")
     domain_specified, initial_dot, path_specified = map(bool, flags)

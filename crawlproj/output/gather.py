@@ -7,6 +7,7 @@ line readable. They lie beside the file, in a hidden folder that is removed once
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
 from collections.abc import Iterator
@@ -59,12 +60,19 @@ class Gathering:
             return f"No items for {self.target}"
         adds = self.has_content and not self.overwrite
         unfinished = self.target if adds else self.parts / "result"
+        columns = settings.getdictorlist("FEED_EXPORT_FIELDS")
+        header = _header(self.target) if self.format == "csv" and adds and not columns else []
+        if self.format == "csv":
+            columns = columns or header or _fields(self._items())
         with unfinished.open("ab" if adds else "wb") as file:
-            self._export(_exporter(settings, self.format, file, self._items(), has_header=not adds))
+            self._export(_exporter(settings, self.format, file, columns, has_header=not adds))
         if not adds:
             unfinished.replace(self.target)
+        said = f"{counted(kinds[ITEMS.file].rows, 'item')} in {self.target}"
+        if header and (lacks := [name for name in _fields(self._items()) if name not in header]):
+            return f"{said}, without {', '.join(lacks)}: kept in {self.parts / ITEMS.file}"
         shutil.rmtree(self.parts)
-        return f"{counted(kinds[ITEMS.file].rows, 'item')} in {self.target}"
+        return said
 
     @property
     def has_content(self) -> bool:
@@ -123,21 +131,27 @@ def _exporter(
     settings: BaseSettings,
     name: str,
     file: IO[bytes],
-    items: Iterator[dict[str, Any]],
+    columns: Any,
     *,
     has_header: bool,
 ) -> BaseItemExporter:
-    columns: Any = settings.getdictorlist("FEED_EXPORT_FIELDS") or None
-    options: dict[str, Any] = {}
-    if name == "csv":
-        # Of every item, in the order in which they first occur: a line lacks what it does not have.
-        columns = columns or list(dict.fromkeys(field for item in items for field in item))
-        options["include_headers_line"] = has_header
+    options: dict[str, Any] = {"include_headers_line": has_header} if name == "csv" else {}
     exporter: BaseItemExporter = load_object(settings.getwithbase("FEED_EXPORTERS")[name])(
         file,
-        fields_to_export=columns,
+        fields_to_export=columns or None,
         encoding=settings["FEED_EXPORT_ENCODING"],
         indent=settings.getint("FEED_EXPORT_INDENT") if settings["FEED_EXPORT_INDENT"] else None,
         **options,
     )
     return exporter
+
+
+def _fields(items: Iterator[dict[str, Any]]) -> list[str]:
+    """Of every item, in the order in which they first occur: a line lacks what it does not have."""
+    return list(dict.fromkeys(field for item in items for field in item))
+
+
+def _header(file: Path) -> list[str]:
+    """The columns of a CSV that is added to, which its new rows have to have."""
+    with file.open(newline="", encoding="utf-8-sig", errors="replace") as lines:
+        return next(csv.reader(lines), [])

@@ -163,7 +163,11 @@ def test_what_others_have_put_there_harms_nobody(fleet: Fleet) -> None:
         one.visit(PAGE, "sid=1; Path=/")
         await one.shared.share()
         key = keys.cookies(CRAWL, 0)
-        foreign = (b"", b"\xc1", msgpack.packb(7), msgpack.packb(["a\0b", 1, "x", b"y"]))
+        two_lines = msgpack.packb(["1\r\nHost: evil.test", False, None, False, False, False])
+        foreign = (
+            *(b"", b"\xc1", msgpack.packb(7), msgpack.packb(["a\0b", 1, "x", b"y"])),
+            msgpack.packb(["\0www.shop.example.co.uk\0/\0sid", two_lines]),
+        )
         for number, garbage in enumerate(foreign):
             await one.frontier.client.hset(key, "example.co.uk", garbage)
             await one.frontier.share_cookies({})

@@ -30,7 +30,6 @@ def gathering(folder: Path, name: str, *, overwrite: bool) -> Gathering:
     [
         ("all.jsonl", False, '{"n": 0}\n{"n": 1}\n{"n": 2}\n'),
         ("all.jsonl", True, '{"n": 1}\n{"n": 2}\n'),
-        ("all.csv", False, '{"n": 0}\n1\r\n2\r\n'),
         ("all.csv", True, "n\r\n1\r\n2\r\n"),
         ("all.json", True, '[{"n": 1},{"n": 2}]'),
     ],
@@ -44,6 +43,18 @@ def test_a_file_that_is_there_is_added_to_or_replaced(
     found = (tmp_path / name).read_bytes().decode()
     assert (found.replace("\n", "") if name == "all.json" else found) == written
     assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_rows_that_are_added_to_a_csv_have_its_columns(tmp_path: Path) -> None:
+    csv = tmp_path / "all.csv"
+    csv.write_text("a,n\r\nx,0\r\n", newline="")
+    one = gathering(tmp_path, csv.name, overwrite=False)
+    (one.parts / "items-w3-0001.jsonl").write_text('{"n": 3, "a": "y", "b": "z"}\n')
+    said = one.gather(Settings())
+    assert csv.read_bytes().decode() == "a,n\r\nx,0\r\n,1\r\n,2\r\ny,3\r\n"
+    assert said.startswith("3 items in ") and said.endswith(
+        f"without b: kept in {one.parts}/items.jsonl"
+    )
 
 
 @pytest.mark.parametrize(("may_repeat", "items"), [(False, "4 items"), (True, "2 items")])
