@@ -51,3 +51,11 @@ class NoLongerOurs(IgnoreRequest):
 
     def __init__(self) -> None:
         super().__init__("Redis has been away for too long: others may have taken this over")
+
+
+class AddressRefused(IgnoreRequest):
+    """Nothing that may be contacted is behind a name."""
+
+    def __init__(self, host: str, refused: dict[str, str]) -> None:
+        found = ", ".join(f"{address} ({reason})" for address, reason in refused.items())
+        super().__init__(f"Refused address of {host}: {found}; CRAWL_ALLOW_ADDRESSES allows more")

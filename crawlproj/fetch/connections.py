@@ -18,9 +18,8 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.http_exceptions import BadHttpMessage
-from scrapy.exceptions import IgnoreRequest
 
-from crawlproj.errors import NoLongerOurs
+from crawlproj.errors import AddressRefused, NoLongerOurs
 from crawlproj.fetch.addresses import AddressPolicy
 
 if TYPE_CHECKING:
@@ -38,14 +37,6 @@ LOOKUPS = 32
 """Names resolved at a time: a name server that does not answer holds up one of them."""
 
 _to_proxy: ContextVar[bool] = ContextVar("to_proxy", default=False)
-
-
-class AddressRefused(IgnoreRequest):
-    """Nothing that may be contacted is behind a name."""
-
-    def __init__(self, host: str, refused: dict[str, str]) -> None:
-        found = ", ".join(f"{address} ({reason})" for address, reason in refused.items())
-        super().__init__(f"Refused address of {host}: {found}; CRAWL_ALLOW_ADDRESSES allows more")
 
 
 class SafeConnector(aiohttp.TCPConnector):

@@ -25,13 +25,14 @@ from typing import TYPE_CHECKING, TypeVar
 from redis.exceptions import RedisError
 from scrapy import Request
 
+from crawlproj.errors import AddressRefused
 from crawlproj.frontier import pacing
 from crawlproj.frontier.levels import MOVED
 from crawlproj.frontier.messages import Kind, Lease, Push
 from crawlproj.frontier.outcomes import BAD_RECORD, PUT_OFF_MS, Failed, Filtered, Held, Retry
 from crawlproj.politeness import robots
 from crawlproj.politeness.robot_rules import PATH, RobotsRules
-from crawlproj.politeness.robots_memory import Known, Memory, bound
+from crawlproj.politeness.robots_memory import NOT_CONTACTED, UNREACHABLE, Known, Memory, bound
 from crawlproj.politeness.robots_store import ASKED_S, CLAIM_S, KEPT_S, Kept, RobotsStore
 from crawlproj.politeness.wanted import BEGINNING, Wanted, target_of
 from crawlproj.urls import Url
@@ -120,7 +121,7 @@ class Permission:
         if known is None:
             return ""
         if known.rules is None:
-            return "robots_unreachable"
+            return known.refusal
         return None if known.rules.allows(url) else "robots"
 
     def next_look_ms(self, host: str) -> int:
@@ -234,7 +235,11 @@ class Permission:
 
         async def failed(failure: Failure) -> None:
             with _fetched_again_after_an_outage(held):
-                await self._unreachable(wanted, held)
+                is_own = wanted == Wanted.of(held.lease.host)
+                if is_own and isinstance(failure.value, AddressRefused):
+                    await self._leave_alone(wanted, held, robots.Verdict.NOT_CONTACTED)
+                else:
+                    await self._unreachable(wanted, held)
 
         request.callback = received
         request.errback = failed
@@ -290,8 +295,11 @@ class Permission:
             elsewhere = held.lease.host if held.lease.host != wanted.host else ""
             await self._store.claim(wanted.host, ASKED_S + delay_s, elsewhere)
             return
+        await self._leave_alone(wanted, held, robots.Verdict.DENY_ALL)
+
+    async def _leave_alone(self, wanted: Wanted, held: Held, verdict: robots.Verdict) -> None:
         held.decide(Filtered(REASON))
-        denial = robots.pack(held.status, robots.Verdict.DENY_ALL)
+        denial = robots.pack(held.status, verdict)
         await self._tell_all(wanted, held, denial, UNREACHABLE_S, None)
 
     # What is made known
@@ -343,7 +351,7 @@ class Permission:
             await self._store.clear(host)
             return
         rules = None
-        if stored.verdict is not robots.Verdict.DENY_ALL:
+        if stored.verdict not in robots.DENIALS:
             read = partial(stored.rules, self._user_agent)
             rules = await self._off_the_loop(read, len(stored.body))
         self._remember(host, record, seconds, rules)
@@ -361,7 +369,8 @@ class Permission:
     def _remember(self, host: str, record: bytes, seconds: int, rules: RobotsRules | None) -> None:
         now = time.monotonic()
         rest_s = self._first_rest_s(record, KEPT_S - seconds, rules) if rules else 0.0
-        self._memory.put(host, Known(rules, now + min(seconds, RECHECK_S), now + rest_s))
+        refusal = NOT_CONTACTED if robots.is_not_contacted(record) else UNREACHABLE
+        self._memory.put(host, Known(rules, now + min(seconds, RECHECK_S), now + rest_s, refusal))
         self._store.let_go(host)
         self._waiting.pop(host, None)
 

@@ -65,6 +65,11 @@ class Verdict(Enum):
     """It could not be reached: nothing may be fetched, and it is to be asked for again."""
     REDIRECT = 3
     """It is elsewhere; nothing may be fetched until it has been followed."""
+    NOT_CONTACTED = 4
+    """Its host is at an address that is refused: neither it nor a page is asked for."""
+
+
+DENIALS = (Verdict.DENY_ALL, Verdict.NOT_CONTACTED)
 
 
 def judge(status: int, redirects: int = 0) -> Verdict:
@@ -270,6 +275,11 @@ def provenance(packed: bytes) -> tuple[bool, bool]:
     """Whether a record is borrowed, and whether it is a copy: see `Stored`."""
     _, marked, _ = _HEADER.unpack_from(packed)
     return bool(marked & _BORROWED), bool(marked & _COPIED)
+
+
+def is_not_contacted(packed: bytes) -> bool:
+    """Whether a record says that its host's own address is refused."""
+    return bool(_HEADER.unpack_from(packed)[1] == Verdict.NOT_CONTACTED.value)
 
 
 def is_longer(packed: bytes, size_bytes: int) -> bool:

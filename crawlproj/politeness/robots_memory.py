@@ -19,14 +19,19 @@ MOST_SHORT_BYTES = 48 * 1024 * 1024
 MOST_LONG_BYTES = 16 * 1024 * 1024
 """Those of one file may take 3 MB."""
 
+UNREACHABLE = "robots_unreachable"
+NOT_CONTACTED = "address"
+
 
 class Known(NamedTuple):
-    """What a host allows; no rules mean that it could not be reached and allows nothing."""
+    """What a host allows; without rules nothing, for a reason."""
 
     rules: RobotsRules | None
     until: float
     rests_until: float = 0.0
     """Before that the host gets no page, since nothing has paused it for its Crawl-delay."""
+    refusal: str = UNREACHABLE
+    """Why a host without rules gets no page."""
 
     @property
     def is_valid(self) -> bool:

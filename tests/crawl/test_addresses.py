@@ -11,8 +11,9 @@ import aiohttp
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
+from crawlproj.errors import AddressRefused
 from crawlproj.fetch.addresses import AddressPolicy
-from crawlproj.fetch.connections import AddressRefused, SafeConnector
+from crawlproj.fetch.connections import SafeConnector
 from crawlproj.fetch.handler import open_session
 from crawlproj.operate.request_log import fetch_counts
 from tests.servers.fleet import Fleet
@@ -161,6 +162,23 @@ def test_links_into_other_networks_are_filtered_and_counted(ships: Fleet) -> Non
         # 2852039166 is the metadata address again, and 0xa000001 the first.
         assert now["filtered"] == {"address": len(ELSEWHERE) - 1}
         assert (now["balance"], now["dead"]) == (0, 0)
+
+
+def test_a_host_whose_robots_txt_is_at_a_refused_address_is_filtered_for_that_at_once(
+    ships: Fleet,
+) -> None:
+    links = b"<a href=http://10.0.0.1/a>a</a><a href=http://10.0.0.1/b>b</a>"
+    moved = Reply(302, {"Location": "http://10.0.0.2/robots.txt"})
+    with (
+        Origin({"/": Reply(body=links), "/robots.txt": Reply(404)}) as origin,
+        Origin({"/robots.txt": moved}, default=Reply()) as led_astray,
+    ):
+        seeds = f"{origin.url('/')},{led_astray.url('/')}"
+        worker = ships.start({"FRONTIER_RETRY_DELAY": 0.01}, seeds=seeds, scope="any", delay=0)
+        assert worker.wait() == "finished", worker.log
+    now = ships.status()
+    assert now["filtered"] == {"address": 2, "robots_unreachable": 1, "robots_txt": 4}
+    assert (now["balance"], now["done"], now["dead"]) == (0, 1, 0)
 
 
 @pytest.mark.parametrize("allowed", ["", "127.0.99.99"])
