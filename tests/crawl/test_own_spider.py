@@ -47,6 +47,7 @@ class Onlooker:
         spider.logger.info("The onlooker sees a %s", type(item).__name__)
         return item
 
+from crawlproj import spider
 from crawlproj.scheduler import Scheduler
 
 
@@ -92,6 +93,15 @@ class FedSpider(RedisSpider):
 
     def parse(self, response):
         yield Request(self.beside)
+
+
+class Headlines(spider.SiteSpider):
+    name = "headlines"
+
+    def page(self, response, page):
+        if page.url.endswith("/astray"):
+            yield Request(response.urljoin("/nowhere"))
+        yield {"url": page.url, "title": page.title, "headline": response.css("h1::text").get()}
 """
 
 
@@ -298,6 +308,36 @@ def test_what_a_worker_hears_of_lost_ones_when_it_joins_passes_open_pipelines_in
     assert "Traceback" not in worker.log and "The onlooker sees a FailureItem" in worker.log
     [row] = ships.rows("failures", "plain")
     assert (row["url"], row["reason"]) == (origin.url("/"), "worker_lost")
+
+
+def test_a_site_spider_yields_items_of_the_users_own_beside_its_rows_and_follows_links(
+    ships: Fleet,
+) -> None:
+    """Redirects, failures and what is left out are no pages of theirs; Requests are refused."""
+    out = b'<meta name=robots content="noindex">'
+    routes: dict[str, Route] = {
+        "/": Reply(body=b"<title>Home</title><h1>One</h1><a href=/go><a href=/out><a href=/gone>"),
+        "/go": Reply(302, {"Location": "/two"}),
+        "/two": Reply(body=b"<h1>Two</h1><a href=/astray>"),
+        "/out": Reply(body=out + b"<h1>Out</h1>"),
+        "/astray": Reply(body=b"<h1>Astray</h1>"),
+    }
+    own = {**HERE, "ROBOTSTXT_OBEY": "False", "CRAWL_NOINDEX": "True"}
+    with Origin(routes) as origin:
+        seeds = origin.url("/")
+        worker = ships.start(own, "headlines", own_env(ships), seeds=seeds)
+        assert worker.wait(30) == "finished", worker.log[-4000:]
+    parts = (ships.output / "headlines").glob("items-*.jsonl")
+    items = [json.loads(line) for part in parts for line in part.read_text().splitlines()]
+    assert sorted(items, key=lambda item: str(item["headline"])) == [
+        {"url": origin.url("/"), "title": "Home", "headline": "One"},
+        {"url": origin.url("/two"), "title": "", "headline": "Two"},
+    ]
+    pages = {row["url"] for row in ships.rows("pages", "headlines")}
+    assert pages == {origin.url(path) for path in ("/", "/go", "/two", "/astray")}
+    failures = {row["url"]: row["reason"] for row in ships.rows("failures", "headlines")}
+    assert failures[origin.url("/astray")] == "callback_TypeError"
+    assert "override parse()" in worker.log
 
 
 def command(ships: Fleet, *words: str) -> str:

@@ -1,0 +1,280 @@
+"""The engine of `scrapy crawl site`: follows the links of its seeds, and reports each page.
+
+What a user edits is spiders/site.py, a class derived from this one. A project without that file has
+the spider by `SPIDER_MODULES = ["crawlproj.spider"]`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import AsyncIterator, Iterable, Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import scrapy
+from scrapy import Request
+from scrapy.http import Response, TextResponse
+from w3lib.encoding import http_content_type_encoding
+
+from crawlproj.config import BY_URL, Config, arguments, refuse_unknown_arguments
+from crawlproj.discover import links
+from crawlproj.discover.seeds import read_seeds, seed_fields
+from crawlproj.errors import RedirectLoop, RedirectNowhere
+from crawlproj.fetch.content import body_size
+from crawlproj.frontier.outcomes import Filtered
+from crawlproj.items import PageItem, utc_timestamp
+from crawlproj.politeness.robots import directives
+from crawlproj.running import Links, PagesAtHand, is_in_use, running_crawl
+from crawlproj.server import connection
+from crawlproj.urls import Url, UrlError, location
+from crawlproj.worker.detached import Detached
+from crawlproj.worker.identity import name_worker
+from crawlproj.worker.lobby import check_seed
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
+
+REDIRECTS = (301, 302, 303, 307, 308)
+MOST_REDIRECTS = 20
+
+
+UNUSED = {
+    # Scope is judged where links are found; no user name is asked for.
+    "DOWNLOADER_MIDDLEWARES": ("offsite.OffsiteMiddleware", "httpauth.HttpAuthMiddleware"),
+    # They look at the requests that a callback yields, and ours yields none.
+    "SPIDER_MIDDLEWARES": (
+        "start.StartSpiderMiddleware",
+        "referer.RefererMiddleware",
+        "urllength.UrlLengthMiddleware",
+        "depth.DepthMiddleware",
+        "metacopy.MetaCopyDetectionMiddleware",
+    ),
+}
+"""Scrapy's middlewares that this spider has no use for, as long as it yields no Requests."""
+
+YIELD_REQUESTS = ("parse", "start", "start_requests", "make_request_from_data")
+"""What a class derived from this one may override to yield Requests of its own, or with callbacks
+of its own: it then has those middlewares."""
+
+
+class SiteSpider(scrapy.Spider):
+    """Every argument has a setting of the same meaning; see crawlproj/config/options.py."""
+
+    name = "site"
+    starts_with_seeds = True
+    custom_settings = {
+        # A redirect is a page with one link: it goes through the frontier like any other.
+        "REDIRECT_ENABLED": False,
+        "HTTPERROR_ALLOWED_CODES": list(REDIRECTS),
+        # It would parse every page once more.
+        "METAREFRESH_ENABLED": False,
+    }
+
+    @classmethod
+    def update_settings(cls, settings: BaseSettings) -> None:
+        # Its links are no Requests: both are known by their URL.
+        settings.set("CRAWL_IDENTITY", BY_URL, priority="spider")
+        super().update_settings(settings)
+        if not cls._may_yield_requests():
+            # Its callbacks are known: they need not be looked at with every page.
+            settings.set("WARN_ON_GENERATOR_RETURN_VALUE", False, priority="spider")
+            for name, unused in UNUSED.items():
+                package = f"scrapy.{name.replace('_', '').lower()}"
+                off = {f"{package}.{middleware}": None for middleware in unused}
+                settings.set(name, {**off, **settings.getdict(name)}, priority="spider")
+
+    @classmethod
+    def _may_yield_requests(cls) -> bool:
+        return any(
+            getattr(cls, name, None) is not getattr(SiteSpider, name, None)
+            for name in YIELD_REQUESTS
+        )
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
+        refuse_unknown_arguments(kwargs)
+        for name, setting in arguments().items():
+            if name in kwargs:
+                crawler.settings.set(setting, kwargs[name], priority="cmdline")
+        name_worker(crawler.settings)
+        if is_in_use(crawler.settings):
+            connection.resolve(crawler.settings)
+        return super().from_crawler(crawler, *args)
+
+    async def start(self) -> AsyncIterator[Request]:
+        for seed in read_seeds(Config.from_settings(self.settings).seeds):
+            url, meta = self._normal(seed), {"is_start_request": True}
+            priority = self._discovery().seed_priority(url)
+            yield Request(str(url), dont_filter=True, meta=meta, priority=priority)
+
+    check_seed = staticmethod(check_seed)
+
+    def make_request_from_data(self, data: bytes) -> Request:
+        """A seed from `site:start_urls`."""
+        fields = seed_fields(data)
+        url = self._normal(fields["url"])
+        ranked = {"priority": self._discovery().seed_priority(url), **fields}
+        return Request(**{**ranked, "url": str(url)})
+
+    def page(self, response: Response, page: PageItem) -> Iterable[Any] | None:
+        """A page has been fetched and its links are taken care of: yield items of your own from
+        it, of any kind that Scrapy knows. `page` is its row: url, title, depth, content_type, …
+        Redirects, failures and pages that are left out (`noindex`) do not come here. The links are
+        found without Requests, and stay so; for Requests of your own, override `parse`."""
+
+    def parse(self, response: Response) -> Iterator[Any]:
+        is_redirect = response.status in REDIRECTS
+        if is_redirect:
+            page = self._redirect(response)
+        elif isinstance(response, TextResponse) and _is_html(response):
+            page = self._read(response)
+        else:
+            page = self._page(response)
+        if page is not None:
+            yield page
+            if self._has_own_items and not is_redirect:
+                yield from self._own_items(response, page)
+        if "_detached" in self.__dict__:
+            yield from self._detached.take()
+
+    @cached_property
+    def _has_own_items(self) -> bool:
+        return type(self).page is not SiteSpider.page
+
+    def _own_items(self, response: Response, page: PageItem) -> Iterator[Any]:
+        for item in self.page(response, page) or ():
+            if isinstance(item, Request):
+                raise TypeError("page() yields items; override parse() to yield Requests")
+            yield item
+
+    def _read(self, response: TextResponse) -> PageItem | None:
+        config = self._config()
+        page = links.extract(
+            response.body, _charset(response), images=config.media, skip_nofollow=config.nofollow
+        )
+        said = directives(response.headers.getlist("X-Robots-Tag"), self._robots_name)
+        is_nofollow = config.nofollow and (page.nofollow or "nofollow" in said)
+        found = 0 if is_nofollow else self._follow(response, page)
+        if config.noindex and (page.noindex or "noindex" in said):
+            self._leave_out(response)
+            return None
+        return self._page(response, title=page.title, links=found)
+
+    def _leave_out(self, response: Response) -> None:
+        """No row for a page that does not want to be indexed; the ledger says why."""
+        if held := self._crawl().tracking.of(response.request):
+            held.decide(Filtered("noindex"))
+
+    def _config(self) -> Config:
+        """Every setting of ours, with the plan of the crawl that this worker has joined."""
+        return self._crawl().config
+
+    @cached_property
+    def _robots_name(self) -> str:
+        return str(self.settings.get("ROBOTSTXT_USER_AGENT") or self.settings["USER_AGENT"])
+
+    def _normal(self, url: str, base: Url | None = None) -> Url:
+        return self._discovery().normal(url, base)
+
+    def _discovery(self) -> Links:
+        return self._crawl().discovery
+
+    def _crawl(self) -> PagesAtHand:
+        """The crawl that this worker is at; a stand-in where a command of Scrapy's looks at a page
+        without one."""
+        return running_crawl(self.crawler) or self._detached
+
+    @cached_property
+    def _detached(self) -> Detached:
+        return Detached(Config.from_settings(self.settings))
+
+    def _follow(self, response: Response, page: links.Page) -> int:
+        url = self._normal(response.url)
+        base = links.base_of(page, url)
+        depth = response.meta.get("depth", 0)
+        if page.overflow:
+            self._count_left_out(response.url, page.overflow)
+        encoding = links.query_encoding(page.encoding)
+        read = self._discovery().read
+        return read(url, response.body, page.links, base, depth, encoding=encoding)
+
+    def _count_left_out(self, url: str, count: int) -> None:
+        assert self.crawler.stats is not None
+        self.crawler.stats.inc_value("crawl/links_left_out", count)
+        self.logger.warning(
+            "%s has %s links more than the %s that are kept",
+            *(url, f"{count:,}", f"{links.MAX_LINKS:,}"),
+        )
+
+    def _redirect(self, response: Response) -> PageItem | None:
+        """The row of a redirect that is followed; one that leads nowhere ends as a failure."""
+        passed = [*response.meta.get("redirects", ()), response.url]
+        try:
+            target = self._target(response, passed)
+        except (RedirectLoop, RedirectNowhere) as error:
+            self._fail(response, error)
+            return None
+        follow = self._discovery().redirect
+        to = follow(target, response.meta.get("depth", 0), response.url, passed)
+        return self._page(response, redirect_to=to)
+
+    def _target(self, response: Response, passed: list[str]) -> Url:
+        to = location(response.headers.get("Location"))
+        if not to:
+            raise RedirectNowhere("without saying where to")
+        try:
+            target = self._normal(to, self._normal(response.url))
+        except UrlError as error:
+            raise RedirectNowhere(f"to {to[:200]!r}: {error}") from None
+        if str(target) in passed or len(passed) > MOST_REDIRECTS:
+            raise RedirectLoop(f"in a circle or too far: {' → '.join(passed[-3:])} → {target}")
+        return target
+
+    def _fail(self, response: Response, error: Exception) -> None:
+        """Let the page end dead, for this error."""
+        if held := self._crawl().tracking.of(response.request):
+            held.error = error
+        self.logger.warning("%s redirects %s", response.url, error)
+
+    def _page(self, response: Response, **columns: Any) -> PageItem:
+        request = response.request
+        assert request is not None
+        content_type = response.headers.get("Content-Type", b"") or b""
+        fetched_at, elapsed_ms = self._timing(response)
+        return PageItem(
+            url=response.url,
+            status=response.status,
+            depth=response.meta.get("depth", 0),
+            priority=request.priority,
+            content_type=content_type.decode("latin-1").partition(";")[0].strip().lower(),
+            size=body_size(response),
+            content_hash=hashlib.sha256(response.body).hexdigest() if response.body else "",
+            fetched_at=fetched_at,
+            elapsed_ms=elapsed_ms,
+            referer=response.meta.get("referer", ""),
+            worker=self._discovery().worker_name,
+            **columns,
+        )
+
+    def _timing(self, response: Response) -> tuple[str, int]:
+        """When the response had come, however long it waited to be read, and what it took from the
+        beginning of its request: what `scrapy audit` judges by."""
+        held = self._crawl().tracking.of(response.request)
+        if held is None:
+            return utc_timestamp(), round(response.meta.get("download_latency", 0) * 1000)
+        return utc_timestamp(time.time() - held.ended_ago_s), round(held.took_s * 1000)
+
+
+def _charset(response: Response) -> str | None:
+    """What the header says: the page itself is asked only where that says nothing."""
+    content_type = (response.headers.get("Content-Type") or b"").decode("latin-1")
+    return http_content_type_encoding(content_type)
+
+
+def _is_html(response: Response) -> bool:
+    content_type = (response.headers.get("Content-Type") or b"").lower()
+    return not content_type or b"html" in content_type
