@@ -84,7 +84,7 @@ class Requests:
             return False
         self._introduce(found.host)
         entry = self._encode(request, found.host, sent_on)
-        rank = self._worker.frontier.seed_level if kind == Kind.SEED else level
+        rank = self._worker.frontier.seed_level if _is_seed(request, sent_on) else level
         self._worker.push(Push(kind, found.host, rank(request.priority), entry, found.key))
         self._spider.crawler.stats.inc_value("scheduler/enqueued/redis")
         return True
@@ -120,9 +120,15 @@ class Requests:
         self._worker.push(Push(Kind.FILTERED, "", 0, reason.encode(), key))
 
 
-def _kind(request: Request, sent_on: Held | None) -> Kind:
+def _is_seed(request: Request, sent_on: Held | None) -> bool:
     # What a callback makes of a seed often takes over its meta, and is no seed for that.
     is_own = LEASE not in request.meta or sent_on is not None
-    if is_own and request.meta.get("is_start_request"):
+    return is_own and bool(request.meta.get("is_start_request"))
+
+
+def _kind(request: Request, sent_on: Held | None) -> Kind:
+    # Every worker starts with the same seeds: one is enough, whatever their dont_filter says. Of
+    # what they are redirected to it says that a site may lead back, once it has set its cookie.
+    if _is_seed(request, sent_on) and not (sent_on and request.dont_filter):
         return Kind.SEED
     return Kind.UNFILTERED if request.dont_filter else Kind.LINK

@@ -65,7 +65,7 @@ class PlainSpider(Spider):
     name = "plain"
 
     async def start(self):
-        yield Request(self.first)
+        yield Request(self.first, dont_filter=True)  # as Scrapy's own start() does
 
     async def parse(self, response):
         self.logger.info("Downloader of %s", type(self.crawler.engine.downloader).__module__)
@@ -184,6 +184,17 @@ def test_a_seed_that_its_callback_asks_for_once_more_is_fetched_once_more(ships:
     with Origin({"/": first_not}) as origin:
         crawl(ships, {"ROBOTSTXT_OBEY": "False"}, first=origin.url("/"))
     assert fetch_counts(origin.requests()) == {origin.url("/"): 2}
+
+
+def test_a_seed_that_leads_back_to_itself_with_a_cookie_is_fetched(ships: Fleet) -> None:
+    def home(request: OriginRequest) -> Reply:
+        return Reply() if "cookie" in request.headers else Reply(302, {"Location": "/set"})
+
+    given = Reply(302, {"Location": "/", "Set-Cookie": "seen=1"})
+    with Origin({"/": home, "/set": given, "/a": Reply()}) as origin:
+        own = {"ROBOTSTXT_OBEY": "False", "COOKIES_ENABLED": "True"}
+        crawl(ships, own, first=origin.url("/"), follow="/a")
+    assert [entry.path for entry in sorted(origin.requests())] == ["/", "/set", "/", "/a"]
 
 
 def test_what_is_wrong_is_said_before_a_scheduler_derived_from_ours_starts(ships: Fleet) -> None:
