@@ -30,6 +30,11 @@ MAX_TITLE = 500
 """Characters of a title."""
 
 
+BINARY = "binary"
+"""What stands for the encoding of a body that is no text at all, whatever its content type said;
+nothing is read from it."""
+
+
 class Page(NamedTuple):
     """What a page says of itself and of others."""
 
@@ -43,8 +48,6 @@ class Page(NamedTuple):
     nofollow: bool = False
     noindex: bool = False
     encoding: str = "utf-8"
-    binary: bool = False
-    """The body is no text at all, whatever its content type said; nothing was read from it."""
 
 
 _BOMS = (
@@ -77,7 +80,7 @@ def decode(body: bytes, encoding: str | None) -> tuple[str | None, str]:
     declared = _known(encoding) if encoding else None
     if declared is None or not declared.startswith("utf-16"):
         if _is_binary(body):
-            return None, "binary"
+            return None, BINARY
         declared = declared or _declared_in(body)
     if declared:
         return _decode(body, declared), declared
@@ -222,8 +225,8 @@ def extract(
     """
     text, used = decode(body, encoding)
     if text is None:
-        return Page("", [], encoding=used, binary=True)
-    may_skip = partial(_may_have_nofollow, body, used) if skip_nofollow else bool
+        return Page("", [], encoding=used)
+    may_skip = partial(_may_have_nofollow, body, used) if skip_nofollow else _has_no_nofollow
     return _Reader(text, used, max_links, images, may_skip).read()
 
 
@@ -231,6 +234,11 @@ def _may_have_nofollow(body: bytes, encoding: str) -> bool:
     """Most pages have no such mark at all, and then no anchor needs a closer look. Bytes are put
     into lower case ten times as fast as text."""
     return encoding.startswith("utf-16") or b"nofollow" in body.lower()
+
+
+def _has_no_nofollow() -> bool:
+    """Of a page whose marks do not matter."""
+    return False
 
 
 class _Reader:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 from crawlproj.config.choices import MAX_DEPTH, MAX_PARAMS, MAX_REPEATS
 from crawlproj.discover.shapes import is_media, looks_like_trap
@@ -27,12 +28,14 @@ class Rules:
     trap_repeats: int = MAX_REPEATS
     trap_params: int = MAX_PARAMS
     media: bool = True
-    _allow: tuple[re.Pattern[str], ...] = field(init=False, repr=False)
-    _deny: tuple[re.Pattern[str], ...] = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_allow", tuple(map(re.compile, self.allow)))
-        object.__setattr__(self, "_deny", tuple(map(re.compile, self.deny)))
+    @cached_property
+    def _allow_patterns(self) -> list[re.Pattern[str]]:
+        return [re.compile(pattern) for pattern in self.allow]
+
+    @cached_property
+    def _deny_patterns(self) -> list[re.Pattern[str]]:
+        return [re.compile(pattern) for pattern in self.deny]
 
     def refusal(self, url: Url, depth: int, in_scope: Container[str]) -> str | None:
         """Why a link is not followed, or None if it is."""
@@ -42,9 +45,9 @@ class Rules:
             return "offsite"
         if reason := self._looks(url.path):
             return reason
-        if self._deny and _matches(self._deny, url):
+        if self.deny and _matches(self._deny_patterns, url):
             return "denied"
-        if self._allow and not _matches(self._allow, url):
+        if self.allow and not _matches(self._allow_patterns, url):
             return "not_allowed"
         return None
 

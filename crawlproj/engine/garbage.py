@@ -38,7 +38,6 @@ class RareCollections:
         self._watch = watch
         self._before = gc.get_threshold()
         self._bytes = 0
-        self.collections = 0
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -66,5 +65,4 @@ class RareCollections:
         self._bytes += size
         if self._bytes >= MOST_BYTES:
             self._bytes = 0
-            self.collections += 1
             gc.collect()

@@ -99,6 +99,10 @@ def special_class(address: Address) -> str | None:
     return None
 
 
+def _no_seeds() -> Collection[str]:
+    return ()
+
+
 class AddressPolicy:
     """Judges addresses by the setting and by the seeds, which may grow while the crawl runs.
 
@@ -107,11 +111,11 @@ class AddressPolicy:
     private has been turned against us.
     """
 
-    def __init__(self, allowed: Iterable[str] = (), seed_names: SeedNames = tuple) -> None:
+    def __init__(self, allowed: Iterable[str] = (), seed_names: SeedNames | None = None) -> None:
         entries = allowed_entries(allowed)
         self._allowed = [ip_network(one, strict=False) for one in entries if one not in ALLOWABLE]
         self._opened = {one for one in entries if one in ALLOWABLE}
-        self._seed_names = seed_names
+        self._seed_names = seed_names or _no_seeds
         self._seeds_read = 0
         self._seed_hosts: set[str] = set()
         self._seed_addresses: set[Address] = set()

@@ -8,8 +8,6 @@ here from steps that each touch one shard and can be repeated after a crash.
 from __future__ import annotations
 
 import asyncio
-import json
-import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,7 +15,16 @@ from zlib import crc32
 
 from redis.asyncio import Redis
 
-from crawlproj.frontier import combined, cookie_store, ending, holds, keys, page_budget, scope
+from crawlproj.frontier import (
+    combined,
+    cookie_store,
+    ending,
+    holds,
+    keys,
+    opening,
+    page_budget,
+    scope,
+)
 from crawlproj.frontier import plan as plans
 from crawlproj.frontier.bloom import Geometry
 from crawlproj.frontier.concurrent import all_of
@@ -34,7 +41,7 @@ from crawlproj.frontier.messages import (
     State,
 )
 from crawlproj.frontier.pacing import Overrides
-from crawlproj.frontier.refusals import CrawlDamaged, CrawlWiped
+from crawlproj.frontier.refusals import CrawlWiped
 from crawlproj.frontier.replication import Replication
 from crawlproj.frontier.shard import Shard
 from crawlproj.urls import registrable_domain
@@ -74,45 +81,20 @@ class Frontier:
     ) -> Opened:
         """Begin, join or resume the crawl, or find that there is none to work at without a seed.
         The limits and plan of a crawl that exists win."""
-        offered = {"version": plans.VERSION, **plan, "limits": vars(limits)}
-        text = json.dumps(offered)
-        first = Shard(self.client, self.crawl, 0, Geometry(1, 0.1), self.audit_one_in)
-        opened = await first.open(
-            secrets.token_hex(8),
-            follow="",
-            run=run,
-            fields=limits.fields(0, text),
-            lasts_ms=limits.lasts_ms,
-            brings_seed=brings_seed,
-            seed_found_at=seed_found_at,
-        )
+        offer = opening.Offer(limits, plan, run, brings_seed, seed_found_at)
+        opened = await opening.open_first(self._make_shard, offer)
         self.limits = Limits.of(opened.plan)
-        self._attach(opened.epoch)
-        if opened.mode == "waiting":
-            return opened
-        kept = json.dumps(opened.plan)  # who began it may not have come to the other shards yet
-        for shard in self.shards[1:]:
-            await shard.open(
-                "",
-                follow=opened.epoch,
-                run=run,
-                fields=self.limits.fields(shard.number, kept),
-                lasts_ms=limits.lasts_ms,
-            )
-        for shard in self.shards if opened.mode != "new" else ():
-            await scope.convert(shard)
-        if opened.state != "finished" and len(self.shards) > 1:
-            await self.reopen()
+        self.shards = opening.shards_of(self._make_shard, self.limits, opened.epoch)
+        if opened.mode != "waiting":
+            await opening.open_others(self.shards, opened, self.limits, offer)
         return opened
 
     async def attach(self) -> dict[str, str]:
         """Look at the crawl that is there, without joining; its META, empty if there is none."""
-        meta = await Shard(self.client, self.crawl, 0, Geometry(1, 0.1)).meta()
-        if meta and not meta.keys() >= {"epoch", "state", "plan"}:
-            raise CrawlDamaged("meta lacks some of its fields")
+        meta = await opening.read_meta(self._make_shard)
         if meta:
             self.limits = Limits.of(plans.read(meta["plan"]))
-            self._attach(meta["epoch"])
+            self.shards = opening.shards_of(self._make_shard, self.limits, meta["epoch"])
         if meta.get("waits") == "1":  # for its first seed, with which the other shards begin
             del self.shards[1:]
         return meta
@@ -123,16 +105,11 @@ class Frontier:
         while await self.client.exists(keys.meta(self.crawl, count)):
             count += 1
         self.limits = Limits(shards=max(1, count))
-        self._attach("")
+        self.shards = opening.shards_of(self._make_shard, self.limits, "")
         return count > 0
 
-    def _attach(self, epoch: str) -> None:
-        count = self.limits.shards
-        geometry = Geometry(max(1, self.limits.seen_capacity // count), self.limits.seen_error_rate)
-        self.shards = [
-            Shard(self.client, self.crawl, number, geometry, self.audit_one_in, epoch=epoch)
-            for number in range(count)
-        ]
+    def _make_shard(self, number: int, geometry: Geometry, epoch: str) -> Shard:
+        return Shard(self.client, self.crawl, number, geometry, self.audit_one_in, epoch=epoch)
 
     def shard_of(self, host: str) -> Shard:
         """Where everything about a host is kept, together with its group."""

@@ -159,12 +159,33 @@ def robots(crawl: str, shard: int, host: str) -> str:
 
 
 _VECTOR = (
-    *(meta, counts, hosts, ready, waiting, delayed, workers, about, dead, seeds, audit, scope),
-    *(layers, seen_prefix, queue_prefix, leased_prefix, found, patterns, aside_prefix),
-    *(groups, line_prefix, news, cookies, old_scope),
+    meta,
+    counts,
+    hosts,
+    ready,
+    waiting,
+    delayed,
+    workers,
+    about,
+    dead,
+    seeds,
+    audit,
+    scope,
+    layers,
+    seen_prefix,
+    queue_prefix,
+    leased_prefix,
+    found,
+    patterns,
+    aside_prefix,
+    groups,
+    line_prefix,
+    news,
+    cookies,
+    old_scope,
 )
 
 
 def vector(crawl: str, shard: int) -> list[str]:
-    """The keys that every script is given, in the order that lua/_crawl.lua names them."""
+    """The keys that every script is given, in the order that lua/_keys.lua names them."""
     return [key(crawl, shard) for key in _VECTOR]

@@ -10,23 +10,33 @@ host without an address keeps its own pace, and its requests fail as they would 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from ipaddress import ip_address
+from typing import Protocol
 from urllib.parse import urlsplit
 
-from crawlproj.fetch.connections import SystemResolver
 from crawlproj.frontier.outcomes import Held, Returned
 
 MOST_AT_ONCE = 256
 """Hosts whose address is being looked for; no page is begun while there are more."""
 
 
+class Resolver(Protocol):
+    """Looks names up (fetch/connections.py)."""
+
+    async def resolve(self, host: str) -> Sequence[Mapping[str, object]]:
+        """The addresses of a name, each under `host`; raises OSError if it has none."""
+
+    async def close(self) -> None:
+        """Let go of what it holds."""
+
+
 class AddressGroups:
     """Looks for addresses, and ends the leases that were taken for it."""
 
-    def __init__(self, end: Callable[[Held], None]) -> None:
+    def __init__(self, end: Callable[[Held], None], resolver: Resolver) -> None:
         self._end = end
-        self._resolver = SystemResolver()
+        self._resolver = resolver
         self._nowhere: set[str] = set()
         self._searches: set[asyncio.Task[None]] = set()
 
@@ -61,5 +71,5 @@ class AddressGroups:
         self._end(held)
 
     async def _address(self, name: str) -> str:
-        found = {ip_address(one["host"]) for one in await self._resolver.resolve(name)}
+        found = {ip_address(str(one["host"])) for one in await self._resolver.resolve(name)}
         return str(min(found, key=lambda address: (address.version, int(address))))

@@ -16,6 +16,7 @@ from crawlproj.discover.quarantine import Quarantine
 from crawlproj.discover.ranking import Novelty, Strategy, strategy
 from crawlproj.discover.seeds import Intake, parse_seed
 from crawlproj.discover.sitemap_reading import SitemapReader
+from crawlproj.fetch.connections import SystemResolver
 from crawlproj.fetch.cookies import NOT_SHARED, CookiesMiddleware, SharedCookies, cookie_advice
 from crawlproj.frontier import worker_names
 from crawlproj.frontier.frontier import Frontier
@@ -112,7 +113,9 @@ def assemble(place: Place, config: Config) -> Crawl:
     )
 
     holds = Holds(by_group=frontier.limits.group != HOST)
-    groups = AddressGroups(worker.end) if frontier.limits.group == ADDRESS else None
+    groups = (
+        AddressGroups(worker.end, SystemResolver()) if frontier.limits.group == ADDRESS else None
+    )
     admission = Admission(spider, holds, permission, quarantine, sitemaps, proxies)
 
     stay = config.stay or join.waits_for_ever(spider)

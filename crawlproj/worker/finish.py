@@ -94,7 +94,9 @@ class Ending:
             logger.info(
                 "Nothing is left to do; waiting for more seeds at %s (scrapy seed %s URL adds "
                 "some, scrapy stop %s ends the crawl)",
-                *(key, crawl, crawl),
+                key,
+                crawl,
+                crawl,
             )
 
     async def look(self, state: State) -> State:

@@ -38,8 +38,20 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 PLANNED = (
-    *("scope", "allow", "deny", "depth", "strategy", "weights", "stay"),
-    *("media", "identity", "drop_params", "traps", "trap_depth", "trap_repeats", "trap_params"),
+    "scope",
+    "allow",
+    "deny",
+    "depth",
+    "strategy",
+    "weights",
+    "stay",
+    "media",
+    "identity",
+    "drop_params",
+    "traps",
+    "trap_depth",
+    "trap_repeats",
+    "trap_params",
 )
 """What belongs to the crawl and not to a worker, beside its limits."""
 

@@ -90,7 +90,11 @@ class Lobby:
         logger.info(
             "The crawl %r %s. This worker waits for seeds, with the first of which a new one "
             "begins: push them to %s of the Redis at %s (scrapy seed %s URL)",
-            *(crawl, begun, self.seeds.key, self.redis, crawl),
+            crawl,
+            begun,
+            self.seeds.key,
+            self.redis,
+            crawl,
         )
         if state == "paused":
             logger.warning("It is paused: scrapy resume %s lets its workers go on", crawl)

@@ -14,6 +14,9 @@ from scrapy.utils.test import get_crawler
 
 from crawlproj.engine.garbage import MOST_BYTES, THRESHOLDS, RareCollections
 
+OLDEST = 2
+"""The generation that a whole collection is of."""
+
 HANDLERS = dict.fromkeys(("http", "https", "ftp", "s3", "data", "file"))
 
 
@@ -24,8 +27,16 @@ def crawler() -> Iterator[Any]:
     crawler.spider = crawler._create_spider()
     crawler.engine = ExecutionEngine(crawler, lambda spider: None)
     crawler.kept = RareCollections.from_crawler(crawler)
+    crawler.collections = []
     crawler.signals.send_catch_log(signals.spider_opened)
+
+    def note(phase: str, about: dict[str, int]) -> None:
+        if phase == "start" and about["generation"] == OLDEST:
+            crawler.collections.append(about)
+
+    gc.callbacks.append(note)
     yield crawler
+    gc.callbacks.remove(note)
     crawler.engine.downloader.close()
     crawler.signals.send_catch_log(signals.spider_closed)
     assert gc.get_threshold() == before
@@ -42,13 +53,13 @@ def test_pages_that_fail_are_collected_before_they_fill_the_memory(crawler: Any)
     page = Response("http://a.test/", body=bytes(MOST_BYTES // 4))
     for _ in range(3):
         crawler.signals.send_catch_log(signals.spider_error, response=page, failure=None)
-    assert crawler.kept.collections == 0
+    assert not crawler.collections
     crawler.signals.send_catch_log(signals.item_error, response=page, failure=None)
-    assert crawler.kept.collections == 1
+    assert len(crawler.collections) == 1
 
 
 def test_downloads_that_fail_count_too(crawler: Any) -> None:
     failed = crawler.engine.downloader.middleware.methods["process_exception"][-1]
     for _ in range(64):
         failed(request=None, exception=ValueError())
-    assert crawler.kept.collections == 1
+    assert len(crawler.collections) == 1

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from crawlproj.discover.links import MAX_TITLE, base_of, extract, query_encoding
+from crawlproj.discover.links import BINARY, MAX_TITLE, base_of, extract, query_encoding
 from crawlproj.urls import MAX_SHOWN, Url
 from tests.contract.discovering import collected, followed, refused
 
@@ -281,13 +281,13 @@ def test_a_broken_byte_spoils_one_character_only() -> None:
 )
 def test_nothing_is_read_from_a_binary_body(body: bytes) -> None:
     page = extract(body)
-    assert page.binary
+    assert page.encoding == BINARY
     assert page.links == []
 
 
 def test_an_empty_body_is_an_empty_page() -> None:
     page = extract(b"")
-    assert (page.title, page.links, page.overflow, page.binary) == ("", [], 0, False)
+    assert (page.title, page.links, page.overflow, page.encoding) == ("", [], 0, "utf-8")
 
 
 def test_links_beyond_the_maximum_are_counted() -> None:

@@ -11,7 +11,6 @@ KNOWS = re.compile(r"<title>(\w+ imports from \w+)")
 TYPES_ONLY = "it names the types of what it hands out: protocols of its own would name none"
 
 STILL_WRONG = {
-    "politeness/groups.py -> fetch/connections.py": "it is given a resolver",
     "running.py -> discover/discovery.py": TYPES_ONLY,
     "running.py -> fetch/cookies.py": TYPES_ONLY,
     "running.py -> frontier/frontier.py": TYPES_ONLY,

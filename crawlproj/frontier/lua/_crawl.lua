@@ -2,44 +2,12 @@
 -- clock and the crawl's own limits, and refuses to touch a crawl that is not the
 -- caller's. Reply when it refuses: an error that begins with WIPED or EPOCH.
 --
--- KEYS, the same vector for every script, all of one shard (see keys.py):
---   1 META     hash    epoch, state, limits, plan, and the running numbers below
---   2 COUNTS   hash    the ledger: discovered, queued, …, filtered:<reason>; what could not be
---                      read is counted as corrupt, beside the ledger; reserved are the seeds of a
---                      crawl with a page budget that are queued or delayed
---   3 HOSTS    hash    host -> msgpack of levels (or the only one), out, cooling (or false),
---                      pages, at (1 ready, 2 waiting, 0 neither) and, if there is any, a map of
---                      kept, failures, hold, mentions, per, group, pause, reserved
---   4 READY    zset    hosts, or groups of them, that may be contacted now, best first
---   5 WAITING  zset    hosts, or groups of them, that may be contacted later, by when (ms)
---   6 DELAYED  zset    msgpack of host, level, entry, token to try again, by when (ms)
---   7 WORKERS  zset    worker -> when it counts as dead unless it renews (ms)
---   8 ABOUT    hash    worker -> JSON it tells about itself
---   9 DEAD     hash    number of a URL -> msgpack of host, level, entry, reason, at_ms, times that it
---                      was given up (older letters: a token, and no times)
---  10 SEEDS    set     exact keys of the seeds
---  11 AUDIT    set     exact keys of the sampled URLs
---  12 SCOPE    zset    hosts or domains that seeds brought into scope, in the order they came in
---  13 LAYERS   hash    items:<layer> -> URLs recorded there; open -> layers in use
---  14 SEEN     prefix  + layer           -> bitmap, a Bloom filter
---  15 QUEUE    prefix  + level:host      -> list of entries, first come first served
---  16 LEASED   prefix  + worker          -> hash token -> msgpack of host, level, entry, kept, group; kept is
---                                              1 once its request has ended, see settle.lua
---  17 FOUND    hash    key of a queued link -> msgpack {times found, level, entry}
---  18 PATTERNS hash    "host pattern" -> msgpack {why, at_ms, released_ms or 0, URLs}
---  19 ASIDE    prefix  + host pattern    -> list of msgpack {kind, level, entry, key}
---  20 GROUPS   hash    group of hosts -> msgpack {out, cooling, pages, at, kept, hold, per, reserved}
---  21 LINE     prefix  + group           -> zset of its hosts that could be contacted now, best first
---  22 NEWS     stream  worker -> what its pushes have lately added to SEEN, see seen_updates.py
---  23 COOKIES  hash    domain -> msgpack of id, cookie, of one after the other, see cookies.lua
---  24 OLD_SCOPE set    what an older version had for SCOPE, until widen.lua has taken it over
+-- KEYS  as in _keys.lua
 --
 -- ARGV[1] is the epoch in which the caller works and, behind a space, how many ms ago it sent the
 -- last call that was answered, if one was; the rest is the operation's.
+--include _keys.lua
 --include _clock.lua
-local META, COUNTS, HOSTS, READY, WAITING, DELAYED, WORKERS, ABOUT, DEAD, SEEDS, AUDIT, SCOPE,
-      LAYERS, SEEN, QUEUE, LEASED, FOUND, PATTERNS, ASIDE, GROUPS, LINE, NEWS, COOKIES,
-      OLD_SCOPE = unpack(KEYS)
 
 local CRAWL = redis.call('HMGET', META, 'epoch', 'state', 'per_host', 'pages_per_host',
                          'pages', 'deadline_ms', 'delay_ms', 'max_attempts', 'skew_ms',

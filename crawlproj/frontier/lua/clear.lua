@@ -2,13 +2,12 @@
 -- Unlinks the keys of a crawl that are named after its hosts, groups, workers and patterns, some a
 -- call, before another crawl begins in its place. Nothing is done once it has begun.
 --
--- KEYS  as in _crawl.lua
+-- KEYS  as in _keys.lua
 -- ARGV  1 epoch of the crawl that is cleared away, '' if it has none left
 --       2 what to look through: 1 hosts, 2 groups, 3 patterns, 4 workers
 --       3 where to go on in it, 0 at first; 4 how much of it at once
 -- Reply {what to look through, where to go on}; the former is 0 when nothing is left to do
-local META, HOSTS, WORKERS, PATTERNS, GROUPS = KEYS[1], KEYS[3], KEYS[7], KEYS[18], KEYS[20]
-local QUEUE, LEASED, ASIDE, LINE = KEYS[15], KEYS[16], KEYS[19], KEYS[21]
+--include _keys.lua
 if (redis.call('HGET', META, 'epoch') or '') ~= ARGV[1] then return {0, '0'} end
 local what, cursor, most = tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local gone = {}

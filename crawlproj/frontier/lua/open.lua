@@ -4,7 +4,7 @@
 -- it has finished, who brings none waits, and what is there stays as it is. Also when Redis is out of memory: whoever joins
 -- then can settle, and so make room.
 --
--- KEYS  as in _crawl.lua
+-- KEYS  as in _keys.lua
 -- ARGV  1 epoch to begin with, if a new crawl begins (or '' on shards other than
 --         the first, then 2 is obeyed)
 --       2 epoch that must be open here ('' on the first shard)
@@ -18,12 +18,13 @@
 -- Reply {mode, epoch, state, plan}; mode is one of new, joined, resumed, finished, waiting, and
 --       leftovers: a new crawl can begin once clear.lua has seen to what the one of that epoch has
 --       left here, and what it should look through first stands in the place of the plan
+--include _keys.lua
 --include _clock.lua
-local META, COUNTS, HOSTS, WORKERS, PATTERNS, GROUPS = KEYS[1], KEYS[2], KEYS[3], KEYS[7], KEYS[18], KEYS[20]
 local found = redis.call('HMGET', META, 'epoch', 'state', 'plan', 'runs', 'skew_ms',
                          'deadline_ms', 'clock_ms', 'waits')
 local epoch, state, plan, runs = found[1], found[2], found[3], found[4] or ''
 local waits = found[8] == '1'  -- nobody has brought a seed yet: the plan is nobody's
+local MOST_LAYERS = 64  -- as in readings.py
 local run, lasts_ms = ' ' .. ARGV[3]:gsub('%s', '_'), tonumber(ARGV[5])
 local is_of_run = (runs .. ' '):find(run .. ' ', 1, true) ~= nil
 local MOST_RUNS_BYTES = 20000  -- the oldest of more than a thousand runs are forgotten
@@ -42,14 +43,14 @@ end
 local function begin(new_epoch)
   local first = leftovers()
   if first then return {'leftovers', epoch or '', state or '', tostring(first)} end
-  for i = 2, 13 do redis.call('UNLINK', KEYS[i]) end
-  for layer = 0, 63 do redis.call('UNLINK', KEYS[14] .. layer) end
-  redis.call('UNLINK', META, KEYS[17], PATTERNS, GROUPS, KEYS[22], KEYS[23], KEYS[24])
+  for layer = 0, MOST_LAYERS - 1 do redis.call('UNLINK', SEEN .. layer) end
+  redis.call('UNLINK', META, COUNTS, HOSTS, READY, WAITING, DELAYED, WORKERS, ABOUT, DEAD, SEEDS, AUDIT, SCOPE,
+             LAYERS, FOUND, PATTERNS, GROUPS, NEWS, COOKIES, OLD_SCOPE)
   for field, value in pairs(cmsgpack.unpack(ARGV[4])) do redis.call('HSET', META, field, value) end
   local now = read_clock(META)
   redis.call('HSET', META, 'epoch', new_epoch, 'state', 'running', 'started_ms', now,
              'deadline_ms', deadline_from(now), 'runs', run)
-  redis.call('HSET', KEYS[13], 'open', 1, 'items:0', 0)
+  redis.call('HSET', LAYERS, 'open', 1, 'items:0', 0)
   return {'new', new_epoch, 'running', redis.call('HGET', META, 'plan')}
 end
 

@@ -2,7 +2,7 @@
 -- How the crawl stands on one shard, for who only looks: one call, whatever there is of workers and
 -- hosts. Changes nothing, not even the crawl's clock.
 --
--- KEYS  as in _crawl.lua
+-- KEYS  as in _keys.lua
 -- ARGV  1 1 to tell what the workers say of themselves, 0 not to
 --       2 hosts to look at, about (Redis gives whole buckets); 0 for none
 -- Reply {now in ms, by the crawl's clock
@@ -12,8 +12,7 @@
 --        of each worker: name, when it counts as dead (ms), leases that it holds, what it says or ''
 --        of some hosts: name, record, URLs in its queue; first those that wait longest, among them
 --        groups of hosts, with a record of their own}
-local META, COUNTS, HOSTS, WAITING, WORKERS, ABOUT = KEYS[1], KEYS[2], KEYS[3], KEYS[5], KEYS[7], KEYS[8]
-local LAYERS, QUEUE, LEASED, GROUPS = KEYS[13], KEYS[15], KEYS[16], KEYS[20]
+--include _keys.lua
 local most = tonumber(ARGV[2])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000) + (tonumber(redis.call('HGET', META, 'skew_ms')) or 0)
