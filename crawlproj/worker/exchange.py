@@ -86,6 +86,7 @@ class Worker:
         self._renewed_at = clock_s()
         self._told_at = time.monotonic()
         self._has_surplus = self._was_refused = False
+        self._served_by: list[bytes | None] = []
         # A host then rests about 3 % longer than it must, and Redis is asked far less often.
         self._coalesce_s = min(COALESCE_S, frontier.limits.delay_ms / 16_000)
         self._lease_wake = asyncio.Event()
@@ -102,6 +103,7 @@ class Worker:
             pass
         await self._insist(self._beat)
         await self._insist(self.frontier.warm)
+        self._served_by = self.frontier.servers
         loops = (self._lease_loop, self._flush_loop, self._beat_loop, self._deadline_loop)
         self._tasks = [asyncio.create_task(self._guarded(loop)) for loop in loops]
 
@@ -401,11 +403,11 @@ class Worker:
     async def _learn_anew(self) -> None:
         """Begin again from what Redis says: what has been seen, and what this worker holds."""
         self.memo.clear()
-        servers = self.frontier.servers
         await self.frontier.warm()
         await self._learn_scope_anew()
         await self._recollect()
-        if self.frontier.servers != servers:
+        if self.frontier.servers != self._served_by:  # since this was last learnt to the end
+            self._served_by = self.frontier.servers
             for seed in self._delivery.seeds.take_back():
                 self.push(seed)
 

@@ -57,13 +57,17 @@ def test_a_turn_costs_as_much_however_many_urls_are_queued(fleet: Fleet) -> None
         costs = []
         for queued in (100, QUEUED):
             await fill(frontier, queued)
-            before = commands(fleet.redis)
-            for _ in range(10):
-                await done(frontier, (await frontier.lease(1)).leases)
-            costs.append(commands(fleet.redis) - before)
+            costs.append(min([await cost_of_a_turn(frontier, fleet.redis) for _ in range(10)]))
         assert costs[0] == costs[1]
 
     fleet.run(test())
+
+
+async def cost_of_a_turn(frontier: Frontier, redis: Any) -> int:
+    """In commands. Now and then a turn has one more, which keeps the crawl's clock."""
+    before = commands(redis)
+    await done(frontier, (await frontier.lease(1)).leases)
+    return commands(redis) - before
 
 
 async def fill(frontier: Frontier, queued: int) -> None:
