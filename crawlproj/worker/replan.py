@@ -79,7 +79,7 @@ async def change(frontier: Frontier, wanted: Mapping[str, Any]) -> dict[str, Any
     for name, value in wanted.items():
         if problem := refusal(name, value, now[name]):
             raise ConfigError(problem)
-    after = {**now, **wanted}
+    after = {**now, **_implied(now, wanted), **wanted}
     changed = replace(
         limits,
         pages=UNLIMITED if after["pages"] is None else after["pages"],
@@ -100,6 +100,12 @@ async def change(frontier: Frontier, wanted: Mapping[str, Any]) -> dict[str, Any
     if not is_changed:
         raise CrawlError("Someone else has just changed the plan: look at it and try again")
     return after
+
+
+def _implied(now: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """A crawl that had no delay may have had many connections a host: each of them would keep it
+    by itself. As when a crawl begins, a delay without a number means one."""
+    return {"per_host": 1} if wanted.get("delay") and not now["delay"] else {}
 
 
 async def _is_half_changed(frontier: Frontier, meta: Mapping[str, str]) -> bool:

@@ -218,6 +218,21 @@ def test_a_worker_hears_with_its_heartbeat_that_the_plan_has_changed(
     assert [plan["rules"]["depth"] for plan in heard] == [4]
 
 
+@pytest.mark.parametrize(
+    ("wanted", "connections"), [({"delay": 5.0}, 1), ({"delay": 5.0, "per_host": 2}, 2)]
+)
+def test_a_delay_that_is_given_to_a_crawl_without_one_means_one_connection_unless_it_says_more(
+    redis_server: RedisServer, wanted: dict[str, Any], connections: int
+) -> None:
+    async def test() -> dict[str, Any]:
+        async with await connect(redis_server.url) as client:
+            await join(Frontier(client, "c", "w"), Config(delay_s=0, per_host=8))
+            return await replan.change(Frontier(client, "c", "command"), wanted)
+
+    now = asyncio.run(test())
+    assert (now["delay"], now["per_host"]) == (5.0, connections)
+
+
 async def changed_after_a_death(
     url: str, dies_at: str, monkeypatch: pytest.MonkeyPatch
 ) -> list[dict[str, Any]]:
