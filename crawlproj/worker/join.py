@@ -111,7 +111,7 @@ async def join(
     if opened.mode == "waiting":
         return None
     logger.info(_GREETINGS[opened.mode], frontier.crawl, opened.epoch)
-    if opened.mode in ("joined", "resumed") and await _brings_others(frontier, config):
+    if opened.mode in ("joined", "resumed") and await _brings_others(frontier, config, opened.mode):
         logger.warning(
             "The seeds given now are added to it. To begin another crawl beside it, give that a "
             "name: -a crawl=NAME",
@@ -156,15 +156,18 @@ async def _change(
     return {replan.FIELDS.get(name, name): value for name, value in changes.items()}
 
 
-async def _brings_others(frontier: Frontier, config: Config) -> bool:
-    """Whether a worker that goes on with a crawl brings seeds which that does not have."""
-    drop = param_pattern(config.drop_params)
+async def _brings_others(frontier: Frontier, config: Config, mode: str) -> bool:
+    """Whether a worker that goes on with a crawl brings seeds which that does not have. Who joins
+    may have been started with those who work there, and with the seeds that they are about to push:
+    only a crawl that has some, and none of these, has others."""
+    drop, urls = param_pattern(config.drop_params), []
     for seed in read_seeds(config.seeds)[:MOST_COMPARED]:
         with suppress(UrlError):
-            url = normalise(seed, drop=drop)
-            if not await frontier.has_taken(url.host, str(url)):
-                return True
-    return False
+            urls.append(normalise(seed, drop=drop))
+    known = await frontier.taken([(url.host, str(url)) for url in urls])
+    if all(known) or mode == "resumed":
+        return not all(known)
+    return not any(known) and (await frontier.counts()).get("discovered", 0) > 0
 
 
 def _rules(plan: dict[str, Any], config: Config) -> dict[str, Any]:

@@ -219,6 +219,28 @@ def test_a_worker_hears_with_its_heartbeat_that_the_plan_has_changed(
 
 
 @pytest.mark.parametrize(
+    ("pushed", "is_told"), [([], False), (["/a"], False), (["/a", "/b"], False), (["/c"], True)]
+)
+def test_who_is_started_with_those_who_push_the_same_seeds_is_not_told_that_it_adds_some(
+    redis_server: RedisServer,
+    caplog: pytest.LogCaptureFixture,
+    pushed: list[str],
+    is_told: bool,
+) -> None:
+    async def test() -> None:
+        async with await connect(redis_server.url) as client:
+            first = Frontier(client, "c", "first")
+            await join(first, Config())
+            await first.renew(60_000, {})
+            await first.push(seed("http://a.com", path) for path in pushed)
+            seeds = "http://a.com/a,http://a.com/b"
+            await join(Frontier(client, "c", "w"), Config(seeds=seeds))
+
+    asyncio.run(test())
+    assert any("are added to it" in one for one in warnings(caplog)) == is_told
+
+
+@pytest.mark.parametrize(
     ("wanted", "connections"), [({"delay": 5.0}, 1), ({"delay": 5.0, "per_host": 2}, 2)]
 )
 def test_a_delay_that_is_given_to_a_crawl_without_one_means_one_connection_unless_it_says_more(
