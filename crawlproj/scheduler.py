@@ -123,13 +123,13 @@ class Scheduler(SharesFrontier, scrapy_redis_scheduler.Scheduler):  # type: igno
         )
         if config is None:
             return False
-        await identity.make_way(frontier)
+        await identity.evict_namesake(frontier)
         await self._go_to_work(assemble(self._place, config))
         return True
 
     async def _go_to_work(self, crawl: Crawl) -> None:
         crawl.tracking.listen(self._crawler, self._engine)
-        self._engine.quicken()
+        self._engine.patch_engine()
         is_given = bool(self._crawler.settings.getpriority("RETRY_TIMES"))
         self._engine.limit_retries(crawl.frontier.limits.max_attempts - 1, is_given=is_given)
         announce(self._crawler, crawl)

@@ -15,7 +15,7 @@ from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.messages import Letter
 from crawlproj.operate import dead_letters
 from crawlproj.operate.command import FrontierCommand, show
-from crawlproj.operate.crawls import start_command
+from crawlproj.operate.crawls import next_step
 from crawlproj.plural import plural
 from crawlproj.urls import UrlError
 
@@ -65,7 +65,8 @@ class Command(FrontierCommand):
             found = [letter async for letter in dead_letters.find(frontier, wanted)]
         if opts.retry:
             count = await dead_letters.retry(frontier, found)
-            show(opts, {"retried": count}, f"{count:,} queued again{await _next(frontier, count)}")
+            text = f"{count:,} queued again{await next_step(frontier, count)}"
+            show(opts, {"retried": count}, text)
         elif opts.forget:
             count = await dead_letters.forget(frontier, found, self._folder(frontier))
             show(opts, {"forgotten": count}, f"{count:,} forgotten")
@@ -93,12 +94,6 @@ def _hosts(text: str | None) -> frozenset[str] | None:
         return dead_letters.hosts_named(text) if text else None
     except UrlError as error:
         raise ConfigError(f"--host: {error}") from None
-
-
-async def _next(frontier: Frontier, count: int) -> str:
-    if count and (await frontier.attach())["state"] == "stopped":
-        return f"; go on with {await start_command(frontier)}"
-    return ""
 
 
 def _export(found: Sequence[Letter], path: Path) -> None:

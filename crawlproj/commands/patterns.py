@@ -10,7 +10,7 @@ from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.pattern_store import Pattern
 from crawlproj.operate import pattern_release
 from crawlproj.operate.command import FrontierCommand, show
-from crawlproj.operate.crawls import start_command
+from crawlproj.operate.crawls import next_step
 from crawlproj.operate.pattern_release import PatternStatus
 from crawlproj.operate.status_view import pattern_line
 
@@ -52,8 +52,7 @@ class Command(FrontierCommand):
         queued = await pattern_release.release(frontier, wanted)
         found = {"released": [pattern_release.name(one) for one in wanted], "queued": queued}
         text = f"{len(wanted)} released, {queued:,} URLs queued"
-        if queued and (await frontier.attach())["state"] == "stopped":
-            text += f"; go on with {await start_command(frontier)}"
+        text += await next_step(frontier, queued)
         show(opts, found, text if wanted else f"{opts.release}: no such pattern is set aside")
         return 0 if wanted else 1
 

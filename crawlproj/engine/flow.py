@@ -170,7 +170,7 @@ class Outputs:
                 await scraper._process_spidermw_output_async(output, response)
 
 
-def quicken(engine: ExecutionEngine) -> None:
+def patch_engine(engine: ExecutionEngine) -> None:
     """Let an engine that has been opened go this way."""
     engine._start_scheduled_request = Flow(engine).start  # type: ignore[method-assign]
     manager = engine.scraper.spidermw

@@ -49,7 +49,7 @@ class EngineWatch:
     def _engine(self) -> ExecutionEngine:
         return self._crawler.engine
 
-    def quicken(self) -> None:
+    def patch_engine(self) -> None:
         """Let Scrapy do less for nothing, where no setting can say so (crawlproj/engine). Another
         Scrapy than the one that was looked at goes its own way."""
         if not is_tested():
@@ -58,7 +58,7 @@ class EngineWatch:
         from crawlproj.engine import flow
         from crawlproj.engine.signals import Signals
 
-        flow.quicken(self._engine)
+        flow.patch_engine(self._engine)
         if type(self._crawler.signals) is SignalManager:
             self._crawler.signals.__class__ = Signals
 

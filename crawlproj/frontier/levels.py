@@ -27,6 +27,11 @@ def seed_level(priority: float) -> float:
     return round(HIGHEST + (level(priority) - LOWEST + 1) / _SEED_STEPS, 5)
 
 
+def is_robots_txt(level: float) -> bool:
+    """Whether a robots.txt stands there: a host's own, or one that has moved to it."""
+    return level >= MOVED
+
+
 def priority_of(level: float) -> int:
     """The priority that a queue stands for."""
     if HIGHEST < level < MOVED:

@@ -14,7 +14,7 @@ from enum import IntEnum
 from scrapy.exceptions import IgnoreRequest
 
 from crawlproj.frontier.messages import Lease
-from crawlproj.frontier.records import Glance, glance
+from crawlproj.frontier.records import EntrySummary, summarise
 from crawlproj.items import PERMANENT, TRANSIENT
 
 TRANSIENT_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504, 522, 524})
@@ -122,9 +122,9 @@ class Held:
             self.decided = outcome
 
     @property
-    def about(self) -> Glance:
+    def about(self) -> EntrySummary:
         """URL, depth, referer and attempts, as reports show them."""
-        return glance(self.lease.host, self.lease.entry)
+        return summarise(self.lease.host, self.lease.entry)
 
     @property
     def attempts(self) -> int:

@@ -201,7 +201,7 @@ def _choose_proxy(request: Request, proxies: Proxies) -> None:
         raise RecordError(f"a record with a proxy that is none of CRAWL_PROXIES: {request}")
 
 
-class Glance(NamedTuple):
+class EntrySummary(NamedTuple):
     """What reports say about an entry, without building its request."""
 
     url: str
@@ -211,15 +211,15 @@ class Glance(NamedTuple):
     redirected: bool = False
 
 
-def glance(host: str, entry: bytes) -> Glance:
+def summarise(host: str, entry: bytes) -> EntrySummary:
     """The URL, depth, referer and attempts of an entry; of an unreadable one, its host."""
     try:
         url, depth, referer, rest = _fields(entry, host)
         meta = rest.get("meta", {})
         redirected = any(map(meta.get, _LED_TO))
-        return Glance(url, depth, referer or _sent_referer(rest), entry[0], redirected)
+        return EntrySummary(url, depth, referer or _sent_referer(rest), entry[0], redirected)
     except Exception:
-        return Glance(host, 0, "", entry[0] if entry else 0)
+        return EntrySummary(host, 0, "", entry[0] if entry else 0)
 
 
 def meta_of(host: str, entry: bytes) -> dict[str, Any]:

@@ -109,6 +109,13 @@ async def start_command(frontier: Frontier) -> str:
     return f"scrapy crawl {spider}{named}"
 
 
+async def next_step(frontier: Frontier, queued: int) -> str:
+    """What a user has to do so that what was queued is fetched, to be put behind a sentence."""
+    if queued and (await frontier.attach())["state"] == "stopped":
+        return f"; go on with {await start_command(frontier)}"
+    return ""
+
+
 def nearest(name: str, known: Collection[str]) -> str:
     """The name that was probably meant, as a question; nothing if none is like it."""
     close = difflib.get_close_matches(name, known, n=1)

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.messages import Letter
-from crawlproj.frontier.records import glance
-from crawlproj.frontier.refusals import CrawlFinished
+from crawlproj.frontier.records import summarise
 from crawlproj.frontier.shard import Shard
 from crawlproj.items import utc_timestamp
+from crawlproj.operate.queue_again import even_if_finished
 from crawlproj.output.parts import FORGOTTEN
 from crawlproj.urls import normalise
 
@@ -56,7 +56,7 @@ async def find(frontier: Frontier, wanted: Wanted) -> AsyncIterator[Letter]:
 
 def row(letter: Letter) -> dict[str, Any]:
     """A letter as people read it."""
-    about = glance(letter.host, letter.entry)
+    about = summarise(letter.host, letter.entry)
     failed_at = utc_timestamp(letter.at_ms / 1000)
     found = (about.url, letter.reason, about.attempts, about.depth, about.referer)
     values = (*found, failed_at, letter.times)
@@ -70,7 +70,11 @@ def by_reason(letters: Sequence[Letter]) -> dict[str, int]:
 
 async def retry(frontier: Frontier, letters: Sequence[Letter]) -> int:
     """Queue them again; a finished crawl becomes a stopped one, which the next start resumes."""
-    return await _move(frontier, letters, lambda shard, numbers: _revive(frontier, shard, numbers))
+
+    def revive(shard: Shard, numbers: Sequence[int]) -> Awaitable[int]:
+        return even_if_finished(frontier, lambda: shard.revive(numbers))
+
+    return await _move(frontier, letters, revive)
 
 
 async def forget(frontier: Frontier, letters: Sequence[Letter], folder: Path) -> int:
@@ -89,7 +93,7 @@ def _note_forgotten(letters: Sequence[Letter], folder: Path) -> None:
     with part.open("w", newline="", encoding="utf-8", errors="replace") as file:
         writer = csv.writer(file)
         writer.writerow(FORGOTTEN.columns)
-        writer.writerows((glance(letter.host, letter.entry).url, at) for letter in letters)
+        writer.writerows((summarise(letter.host, letter.entry).url, at) for letter in letters)
         file.flush()
         os.fsync(file.fileno())
 
@@ -101,12 +105,3 @@ async def _move(frontier: Frontier, letters: Sequence[Letter], move: Move) -> in
         for start in range(0, len(numbers), AT_ONCE):
             moved += await move(shard, numbers[start : start + AT_ONCE])
     return moved
-
-
-async def _revive(frontier: Frontier, shard: Shard, numbers: Sequence[int]) -> int:
-    while True:
-        try:
-            return await shard.revive(numbers)
-        except CrawlFinished:
-            # It may have finished just now, so this cannot be asked beforehand.
-            await frontier.let_more_come()

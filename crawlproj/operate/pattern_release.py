@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from crawlproj.frontier import pattern_store
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.pattern_store import Pattern
-from crawlproj.frontier.refusals import CrawlFinished
 from crawlproj.items import utc_timestamp
+from crawlproj.operate.queue_again import even_if_finished
 from crawlproj.worker.identity import new_name
 
 
@@ -69,16 +70,9 @@ async def release(frontier: Frontier, patterns: Sequence[Pattern]) -> int:
     pusher = new_name()
     queued = 0
     for pattern in patterns:
-        queued += await _release(frontier, pattern, pusher)
+        shard = frontier.shards[pattern.shard]
+        queue = partial(pattern_store.release, shard, pattern, pusher)
+        queued += await even_if_finished(frontier, queue)
     for shard in frontier.shards:
         await shard.leave(pusher)
     return queued
-
-
-async def _release(frontier: Frontier, pattern: Pattern, pusher: str) -> int:
-    while True:
-        try:
-            return await pattern_store.release(frontier.shards[pattern.shard], pattern, pusher)
-        except CrawlFinished:
-            # It may have finished just now, so this cannot be asked beforehand.
-            await frontier.let_more_come()

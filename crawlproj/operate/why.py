@@ -23,7 +23,7 @@ from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.hosts import levels_of
 from crawlproj.frontier.levels import priority_of
-from crawlproj.frontier.records import Glance, glance
+from crawlproj.frontier.records import EntrySummary, summarise
 from crawlproj.frontier.shard import Shard
 from crawlproj.frontier.wire import unpack, unpack_all
 from crawlproj.frontier.worker_names import plain
@@ -234,20 +234,20 @@ def _rule(rules: Rules, reason: str) -> str:
     return _RULES[reason].format(**values | patterns)
 
 
-def _is(url: Url, entry: bytes) -> Glance | None:
+def _is(url: Url, entry: bytes) -> EntrySummary | None:
     """What an entry says, if it is of this URL."""
-    about = glance(url.host, entry)
+    about = summarise(url.host, entry)
     return about if about.url == str(url) else None
 
 
-def _found(about: Glance) -> str:
+def _found(about: EntrySummary) -> str:
     """Where a URL was found, as far as the crawl keeps it (CRAWL_REFERER)."""
     if about.referer:
         return f"; found on {about.referer}"
     return "" if about.depth else "; a seed"
 
 
-def _origin(about: Glance) -> dict[str, Any]:
+def _origin(about: EntrySummary) -> dict[str, Any]:
     return {"referer": about.referer, "depth": about.depth}
 
 

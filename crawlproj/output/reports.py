@@ -19,7 +19,7 @@ from scrapy.utils.misc import load_object
 from crawlproj.config import Config
 from crawlproj.engine.watch import EngineWatch
 from crawlproj.frontier.outcomes import Held
-from crawlproj.frontier.records import glance
+from crawlproj.frontier.records import summarise
 from crawlproj.items import TRANSIENT, FailureItem, utc_timestamp
 from crawlproj.output.feeds import FlushingFeedExporter
 
@@ -94,7 +94,7 @@ class Reports:
     async def lost(self, dead: list[tuple[str, float, bytes]]) -> None:
         """URLs that were lost with their workers too often."""
         for host, _, entry in dead:
-            about = glance(host, entry)
+            about = summarise(host, entry)
             await self._report(
                 url=about.url,
                 kind=TRANSIENT,

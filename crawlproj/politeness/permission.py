@@ -27,7 +27,7 @@ from scrapy import Request
 
 from crawlproj.errors import AddressRefused
 from crawlproj.frontier import pacing
-from crawlproj.frontier.levels import MOVED
+from crawlproj.frontier.levels import is_robots_txt
 from crawlproj.frontier.messages import Kind, Lease, Push
 from crawlproj.frontier.outcomes import BAD_RECORD, PUT_OFF_MS, Failed, Filtered, Held, Retry
 from crawlproj.politeness import robots
@@ -156,7 +156,7 @@ class Permission:
         claims_s: dict[str, int] = {}
         files = [(lease, one) for lease in leases if (one := Wanted.leased(lease))]
         for lease in leases:
-            if lease.level < MOVED and self._memory.valid(lease.host) is None:
+            if not is_robots_txt(lease.level) and self._memory.valid(lease.host) is None:
                 claims_s[lease.host] = CLAIM_S
         unheard = list(claims_s)
         for lease, wanted in files:

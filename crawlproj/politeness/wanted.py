@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from crawlproj.frontier.levels import FIRST, MOVED
+from crawlproj.frontier.levels import FIRST, MOVED, is_robots_txt
 from crawlproj.frontier.messages import Kind, Lease, Push
-from crawlproj.frontier.records import encode_rest, glance, meta_of
+from crawlproj.frontier.records import encode_rest, meta_of, summarise
 from crawlproj.politeness.robot_rules import PATH
 from crawlproj.urls import Url, UrlError, location, normalise
 
@@ -53,9 +53,9 @@ class Wanted(NamedTuple):
     @classmethod
     def leased(cls, lease: Lease) -> Wanted | None:
         """What a lease is after; None if that is no robots.txt, or cannot be read."""
-        if lease.level < MOVED:
+        if not is_robots_txt(lease.level):
             return None
-        return cls._read(meta_of(lease.host, lease.entry), glance(lease.host, lease.entry).url)
+        return cls._read(meta_of(lease.host, lease.entry), summarise(lease.host, lease.entry).url)
 
     @classmethod
     def _read(cls, meta: dict[str, Any], url: str) -> Wanted | None:

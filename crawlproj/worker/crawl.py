@@ -15,7 +15,7 @@ from crawlproj.discover.seeds import Intake
 from crawlproj.errors import CrawlError
 from crawlproj.frontier.messages import Lease, Push, Settlement, State
 from crawlproj.frontier.outcomes import Held
-from crawlproj.frontier.records import glance
+from crawlproj.frontier.records import summarise
 from crawlproj.plural import counted
 from crawlproj.politeness.groups import AddressGroups
 from crawlproj.running import RunningCrawl
@@ -150,7 +150,7 @@ class InCrawl(Surroundings):
         self.crawl.holds.hear(held_ms)
 
     def scope_names(self, seed: Push) -> set[str]:
-        about = glance(seed.host, seed.entry)
+        about = summarise(seed.host, seed.entry)
         rules = self.crawl.plan.rules
         return rules.scope_names(normalise(about.url), redirected=about.redirected)
 

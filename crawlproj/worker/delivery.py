@@ -21,7 +21,7 @@ from redis.exceptions import OutOfMemoryError
 
 from crawlproj import failpoints
 from crawlproj.frontier.concurrent import all_of
-from crawlproj.frontier.levels import MOVED
+from crawlproj.frontier.levels import is_robots_txt
 from crawlproj.frontier.messages import Kind, Push, Settlement
 from crawlproj.frontier.refusals import CrawlFinished
 from crawlproj.frontier.shard import Shard
@@ -99,7 +99,7 @@ class Delivery:
     def add(self, item: Push, *, once: bool) -> bool:
         """Collect a URL; False if it waits already."""
         # A page in hand waits for its host's robots.txt: without it nothing moves.
-        urgent = item.kind == Kind.UNFILTERED and item.level >= MOVED
+        urgent = item.kind == Kind.UNFILTERED and is_robots_txt(item.level)
         return self.outbox.add(item, once=once, urgent=urgent)
 
     @property

@@ -30,7 +30,7 @@ def name_worker(settings: BaseSettings) -> None:
         settings.set("CRAWL_WORKER_ID", new_name(), priority="cmdline")
 
 
-async def make_way(frontier: Frontier) -> None:
+async def evict_namesake(frontier: Frontier) -> None:
     """Have what a process of this name held taken back at once, if it has died on this machine.
     Raises ConfigError if one works under this name: they would write to the same files."""
     client, about_key = frontier.client, keys.about(frontier.crawl, 0)

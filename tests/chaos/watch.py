@@ -10,7 +10,7 @@ from typing import Any, Self
 import redis
 
 from crawlproj.frontier import keys
-from crawlproj.frontier.records import glance
+from crawlproj.frontier.records import summarise
 from crawlproj.frontier.wire import unpack_all
 from tests.chaos.checker import Held, Sample, Violation, judge_sample
 from tests.servers.redis import RedisServer
@@ -43,7 +43,7 @@ def _pairs(flat: list[bytes]) -> Iterator[tuple[bytes, bytes]]:
 
 def _held(worker: bytes, packed: bytes) -> Held:
     host, _, entry, *_ = unpack_all(packed)
-    return Held(worker.decode(), glance(host.decode(), entry).url, entry[0])
+    return Held(worker.decode(), summarise(host.decode(), entry).url, entry[0])
 
 
 class Watch:

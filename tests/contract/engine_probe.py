@@ -66,7 +66,7 @@ class ProbeSpider(scrapy.Spider):
 
     def opened(self) -> None:
         if self.quick:
-            self.watch.quicken()
+            self.watch.patch_engine()
         self.watch.on_end(lambda request: tell("end", request))
         self.watch.on_download_error(
             lambda request, error: tell(f"error {type(error).__name__}", request)

@@ -8,7 +8,7 @@ import pytest
 
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.limits import Limits
-from crawlproj.frontier.records import glance
+from crawlproj.frontier.records import summarise
 from crawlproj.server.connection import connect
 from crawlproj.urls import normalise
 from tests.contract.discovering import a_worker, an_offline_worker, discovery_of, pushes_of
@@ -28,7 +28,7 @@ async def queued_after(redis_url: str, pages: dict[str, list[str]]) -> set[str]:
         await worker.flush()
     leases = (await frontier.lease(100)).leases
     await client.aclose()
-    return {glance(lease.host, lease.entry).url for lease in leases}
+    return {summarise(lease.host, lease.entry).url for lease in leases}
 
 
 @pytest.mark.parametrize("href", ["http.client.html", "https-setup/", "httpd", "http:page", "os"])
@@ -82,4 +82,4 @@ def test_where_a_link_was_found_is_kept_unless_the_crawl_goes_without(
     base = normalise("http://a/")
     discovery_of(worker, keeps_referer=keeps).follow(["/x"], base, 1, str(base))
     [link] = pushes_of(worker)
-    assert glance(link.host, link.entry).referer == referer
+    assert summarise(link.host, link.entry).referer == referer

@@ -25,7 +25,7 @@ from crawlproj.frontier.records import (
     address,
     decode,
     encode_request,
-    glance,
+    summarise,
 )
 from crawlproj.urls import UrlError
 from tests.fuzz.harness import fuzzed
@@ -67,7 +67,7 @@ def test_a_request_comes_back_as_it_was_stored_or_is_refused(
     again = decode(HOST, 3, entry, SPIDER)
     assert (again.url, again.body, again.priority) == (request.url, body, 3)
     assert (again.meta, again.cb_kwargs) == (request.meta, cb_kwargs)
-    assert glance(HOST, entry) == (request.url, depth, "", 0, False)
+    assert summarise(HOST, entry) == (request.url, depth, "", 0, False)
     assert encode_request(again, HOST, SPIDER, MAX_BYTES) == entry
 
 
@@ -103,7 +103,7 @@ ENTRIES = st.binary(max_size=80) | RECORDS.map(
 
 @fuzzed(ENTRIES, examples=500)
 def test_a_foreign_record_is_refused_or_a_request_to_its_own_host(entry: bytes) -> None:
-    assert glance(HOST, entry).attempts == (entry[0] if entry else 0)
+    assert summarise(HOST, entry).attempts == (entry[0] if entry else 0)
     try:
         request = decode(HOST, 0, entry, SPIDER)
     except RecordError as error:
@@ -119,7 +119,7 @@ def test_a_record_with_one_wrong_byte_harms_nobody(entry: bytes, place: int, byt
     damaged[place : place + 1] = bytes((byte,))
     with suppress(RecordError):
         decode(HOST, 0, bytes(damaged), SPIDER)
-    glance(HOST, bytes(damaged))
+    summarise(HOST, bytes(damaged))
 
 
 JSON = st.recursive(

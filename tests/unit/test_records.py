@@ -16,13 +16,13 @@ from crawlproj.frontier.records import (
     FORMAT,
     LEASE,
     Address,
-    Glance,
+    EntrySummary,
     RecordError,
     address,
     decode,
     encode_link,
     encode_request,
-    glance,
+    summarise,
 )
 from crawlproj.urls import UrlError
 
@@ -274,7 +274,7 @@ def test_no_bytes_do_more_than_be_refused(entry: bytes) -> None:
         assert "\n" not in str(error)
     else:
         assert type(request) is Request
-    assert isinstance(glance(HOST, entry), Glance)
+    assert isinstance(summarise(HOST, entry), EntrySummary)
 
 
 # What reports need of an entry
@@ -282,12 +282,12 @@ def test_no_bytes_do_more_than_be_refused(entry: bytes) -> None:
 
 def test_a_glance_tells_url_depth_referer_and_attempts() -> None:
     entry = b"\x02" + encode_link("/b", 3, f"{HOST}/a")[1:]
-    assert glance(HOST, entry) == Glance(f"{HOST}/b", 3, f"{HOST}/a", 2)
+    assert summarise(HOST, entry) == EntrySummary(f"{HOST}/b", 3, f"{HOST}/a", 2)
 
 
 @pytest.mark.parametrize(("entry", "attempts"), [(b"", 0), (b"\x05", 5), (b"\x02\x01\xc1", 2)])
 def test_a_glance_at_an_unreadable_entry_tells_its_host(entry: bytes, attempts: int) -> None:
-    assert glance(HOST, entry) == Glance(HOST, 0, "", attempts)
+    assert summarise(HOST, entry) == EntrySummary(HOST, 0, "", attempts)
 
 
 def test_an_address_is_the_host_that_is_paced_and_the_key_that_is_seen() -> None:
