@@ -19,7 +19,7 @@ from crawlproj.politeness.robots_memory import Known, Memory
 from crawlproj.politeness.robots_store import Kept, RobotsStore
 from crawlproj.server.connection import connect
 from crawlproj.worker.exchange import Worker
-from tests.contract.mortal import hooks
+from tests.contract.mortal import Judged
 from tests.servers.redis import RedisServer
 
 
@@ -92,7 +92,7 @@ def test_hosts_that_never_answer_are_remembered_up_to_so_many(
 
 
 def _worker(frontier: Frontier, **limits: Any) -> Worker:
-    worker = Worker(frontier, hooks(), prefetch=4, lease_timeout_s=60, **limits)
+    worker = Worker(frontier, Judged(), prefetch=4, lease_timeout_s=60, **limits)
     worker._buffer.append(Lease(0, 1, "http://a", 0, b""))
     return worker
 
@@ -119,7 +119,7 @@ def test_a_worker_that_was_declared_dead_forgets_what_it_was_about_to_fetch(
         client = await connect(redis_server.url)
         frontier = Frontier(client, "c", "w")
         await frontier.open(Limits(seen_capacity=100), {}, "run")
-        worker = Worker(frontier, hooks(), prefetch=4, lease_timeout_s=60)
+        worker = Worker(frontier, Judged(), prefetch=4, lease_timeout_s=60)
         await frontier.push([Push(Kind.SEED, "http://a", 0, b"\0\1/", "http://a/")])
         await frontier.renew(1, {})
         await worker._lease(1)
