@@ -359,8 +359,11 @@ class Frontier:
             await self.reopen()
 
     async def control(self, wanted: State, allowed_from: Sequence[State]) -> State:
-        """Set the state on every shard; returns the first shard's afterwards."""
-        states = [await shard.control(wanted, allowed_from) for shard in self.shards]
+        """Set the state on every shard; returns the first shard's afterwards. Workers obey the
+        gravest and people are told the first's: who dies half-way must not leave that running
+        while others are paused."""
+        order = reversed(self.shards) if wanted == "running" else self.shards
+        states = {one.number: await one.control(wanted, allowed_from) for one in order}
         return states[0]
 
     async def dismiss(self) -> None:

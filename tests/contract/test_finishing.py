@@ -10,8 +10,9 @@ import pytest
 
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.levels import MOVED
-from crawlproj.frontier.messages import Lease, Push, Settlement
+from crawlproj.frontier.messages import Lease, Push, Settlement, State
 from crawlproj.frontier.refusals import CrawlFinished
+from crawlproj.frontier.shard import Shard
 from crawlproj.operate import dead_letters
 from tests.contract.fleet import (
     Fleet,
@@ -210,6 +211,29 @@ def test_pausing_and_resuming_reaches_every_shard(fleet: Fleet) -> None:
         assert len(await crawl_all(worker)) == 12
 
     fleet.run(test())
+
+
+@pytest.mark.parametrize(("before", "wanted"), [("running", "paused"), ("paused", "running")])
+def test_a_crawl_is_said_to_run_only_if_no_shard_is_paused(
+    sharded: Fleet, monkeypatch: pytest.MonkeyPatch, before: State, wanted: State
+) -> None:
+    """Also after a command that died half-way."""
+    control = Shard.control
+
+    async def dies(shard: Shard, *args: Any) -> State:
+        if shard.number == 1:
+            raise ConnectionError
+        return await control(shard, *args)
+
+    async def test() -> None:
+        worker = await sharded.join("w")
+        await worker.control(before, ["running"])
+        monkeypatch.setattr(Shard, "control", dies)
+        with pytest.raises(ConnectionError):
+            await worker.control(wanted, [before])
+        assert (await worker.lease(1)).state == await worker.state() == "paused"
+
+    sharded.run(test())
 
 
 async def _crawl_within_budget(frontier: Frontier) -> int:
