@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from scrapy.commands import crawl
 from scrapy.exceptions import UsageError
+from scrapy.utils.project import inside_project
 
 from crawlproj.engine import memory_limit
 from crawlproj.errors import ConfigError, CrawlError
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 EXIT_CODES = {memory_limit.REASON: memory_limit.REPLACE_ME, "failed": 1, "could not start": 1}
 """By the reason for which the spider closed; others are 0."""
+
+NO_PROJECT = "no project is here: go to the folder of yours, where its scrapy.cfg is"
 
 CHATTER = (
     "scrapy.utils.log",
@@ -41,6 +44,8 @@ class Command(crawl.Command):
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         check_profile()
+        if not inside_project():
+            raise UsageError(NO_PROJECT)
         super().process_options(args, opts)
         if self.settings is not None and self.settings.get("LOG_LEVEL") != "DEBUG":
             for name in CHATTER:

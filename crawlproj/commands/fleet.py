@@ -30,12 +30,13 @@ from crawlproj.operate import status
 from crawlproj.operate.command import ProjectCommand, check_start
 from crawlproj.operate.fleet import Place
 from crawlproj.operate.status import Status
-from crawlproj.operate.status_view import in_one_line
+from crawlproj.operate.status_view import in_one_line, still_finished
 from crawlproj.output.gather import gatherings
 from crawlproj.server import connection
 
 LOOK_EVERY_S = 0.2
 TELL_EVERY_S = 1.0
+LINE = 78
 
 
 class Command(ProjectCommand):
@@ -79,7 +80,7 @@ class Command(ProjectCommand):
         shared = ["-s", f"CRAWL_RUN_ID={run}"]
         files, told = gatherings(self.settings, opts.output, opts.overwrite_output, run)
         command = [*_command(args[0], opts), *shared, *told]
-        fleet = Fleet(command, folder, config.worker_id, lambda: _progress(crawl, resolved))
+        fleet = Fleet(command, folder, config.worker_id, Progress(crawl, resolved))
         exit_code = fleet.sail(opts.workers)
         for file in files:
             print(file.gather(self.settings, may_repeat=fleet.has_lost_workers))
@@ -127,12 +128,17 @@ class Fleet:
         """Show how the crawl stands until all workers have ended: in one line on a terminal."""
         is_terminal = sys.stdout.isatty()
         every_s = TELL_EVERY_S if is_terminal else 5 * TELL_EVERY_S
-        told_at = time.monotonic()
+        told_at, told = time.monotonic(), ""
         while self._goes_on():
             time.sleep(LOOK_EVERY_S)
-            if time.monotonic() - told_at >= every_s and (line := self._progress()):
-                told_at = time.monotonic()
-                print(f"\r{line:<78}" if is_terminal else line, end="" if is_terminal else "\n")
+            if time.monotonic() - told_at < every_s:
+                continue
+            told_at, before, told = time.monotonic(), told, self._progress()
+            if told and told != before:
+                width = max(LINE, len(before))  # covers what stood there
+                print(
+                    f"\r{told:<{width}}" if is_terminal else told, end="" if is_terminal else "\n"
+                )
                 sys.stdout.flush()
         if is_terminal:
             print()
@@ -170,21 +176,34 @@ def _set_aside(log: Path) -> None:
         log.rename(log.with_name(f"{log.stem}-until-{written:%Y%m%dT%H%M%S.%fZ}.log"))
 
 
-def _progress(crawl: str, resolved: connection.Resolved) -> str:
-    """How the crawl stands, or nothing while that cannot be told."""
+class Progress:
+    """How the crawl stands, in a line; nothing while that cannot be told."""
 
-    async def read() -> Status:
-        client = await connection.connect(resolved.url, resolved.params)
+    def __init__(self, crawl: str, resolved: connection.Resolved) -> None:
+        self._crawl = crawl
+        self._resolved = resolved
+        before = self._look()
+        self._was_over = before.epoch if before and before.state == "finished" else None
+
+    def __call__(self) -> str:
+        now = self._look()
+        if now is None:
+            return ""
+        finds_nothing = now.state == "finished" and now.epoch == self._was_over
+        return still_finished(now) if finds_nothing else in_one_line(now)
+
+    def _look(self) -> Status | None:
         try:
-            return await status.read(Frontier(client, crawl, ""))
+            return asyncio.run(self._read())
+        except (CrawlError, RedisError):
+            return None
+
+    async def _read(self) -> Status:
+        client = await connection.connect(self._resolved.url, self._resolved.params)
+        try:
+            return await status.read(Frontier(client, self._crawl, ""))
         finally:
             await client.aclose()
-
-    try:
-        now = asyncio.run(read())
-    except (CrawlError, RedisError):
-        return ""
-    return in_one_line(now)
 
 
 def _named(given: list[str]) -> dict[str, str]:

@@ -29,12 +29,24 @@ def as_text(now: Status) -> str:
 
 def in_one_line(now: Status) -> str:
     """The same for a line that is written again and again."""
+    if now.epoch is None:
+        return f"{now.crawl} has not begun yet: without seeds its workers wait {_hint(now)}"
     waiting = now.queued + now.delayed
     left = f", {_about(now.estimate_s)} left" if now.estimate_s else ""
+    paused = f"; paused: scrapy resume {now.crawl}" if now.state == "paused" else ""
     return (
         f"{now.done:,} done ({now.pages_per_s:,.1f}/s), {waiting:,} queued, {now.leased:,} leased, "
-        f"{now.dead:,} dead, {counted(now.hosts, 'host')}{left}"
+        f"{now.dead:,} dead, {counted(now.hosts, 'host')}{left}{paused}"
     )
+
+
+def still_finished(now: Status) -> str:
+    """The same of a crawl that had finished before the workers came, who find nothing to do."""
+    return f"{now.crawl} has finished: its workers wait for seeds {_hint(now)}"
+
+
+def _hint(now: Status) -> str:
+    return f"(scrapy seed {now.crawl} URL)"
 
 
 def _headline(now: Status) -> list[str]:

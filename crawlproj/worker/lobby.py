@@ -73,7 +73,8 @@ class Lobby:
                 found, trouble = None, _told(trouble, error)
             if found:
                 return found
-            if not self.may_bring():
+            # Asked once more: while Redis was, start() may have yielded all that it has.
+            if not self.may_bring() and not self.brings_own():
                 if not has_greeted:
                     has_greeted = True
                     self._greet(before.state)

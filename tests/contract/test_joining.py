@@ -6,13 +6,16 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from scrapy import Spider
 from scrapy.settings import Settings
+from scrapy.utils.test import get_crawler
 
 from crawlproj.config import Config
+from crawlproj.discover.seeds import SeedList
 from crawlproj.errors import ConfigError, CrawlError
 from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier
@@ -21,7 +24,9 @@ from crawlproj.frontier.refusals import CrawlNewer
 from crawlproj.frontier.shard import Shard
 from crawlproj.server.connection import connect
 from crawlproj.worker import replan
+from crawlproj.worker.idle import Idle
 from crawlproj.worker.join import join, seed_list
+from crawlproj.worker.lobby import Lobby
 from tests.lua.helpers import seed
 from tests.servers.redis import RedisServer
 
@@ -318,3 +323,35 @@ def test_a_change_that_cannot_be_read_is_answered_in_one_line(words: list[str], 
     with pytest.raises(ConfigError) as caught:
         replan.parse(words)
     assert said in str(caught.value)
+
+
+async def brought_meanwhile(url: str) -> str:
+    """A spider's `start()` yields its one seed, and ends, while Redis is asked for others."""
+    client = await connect(url)
+    frontier = Frontier(client, "plain", "worker")
+    assert await join(frontier, Config(), brings_seed=False) is None
+    brings = iter([False])
+    lobby = Lobby(
+        frontier,
+        SeedList(client, "plain:start_urls"),
+        redis=url,
+        folder=Path(),
+        check=None,
+        brings_own=lambda: next(brings, True),
+        may_bring=lambda: False,
+        lease_timeout_s=20,
+        idle=Idle(get_crawler(), lambda: False),
+        patience_s=60,
+    )
+    try:
+        return await lobby.wait()
+    finally:
+        await client.aclose()
+
+
+def test_a_worker_that_brings_a_seed_does_not_say_that_it_waits_for_some(
+    redis_server: RedisServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    assert asyncio.run(brought_meanwhile(redis_server.url)) == "own seed"
+    assert "waits for seeds" not in caplog.text

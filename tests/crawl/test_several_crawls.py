@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from redis import Redis
 
 from crawlproj.frontier import keys
-from tests.servers.fleet import Fleet
+from tests.servers.fleet import PROJECT, Fleet, Worker
 from tests.servers.origin import Origin, Reply
 from tests.servers.redis import wait_for
 
@@ -77,6 +79,22 @@ def test_a_fleet_of_a_named_crawl_has_its_folder_and_logs_and_keeps_earlier_ones
     logs = sorted((ships.output / "docs").glob("worker-1*.log"))
     assert [log.name.startswith("worker-1-until-") for log in logs] == [True, False]
     assert [log.read_text().count("Beginning the crawl 'docs'") for log in logs] == [1, 1]
+
+
+def test_a_fleet_that_finds_a_finished_crawl_says_that_it_waits_for_seeds(
+    ships: Fleet, origin: Origin, tmp_path: Path
+) -> None:
+    ships.start(FAST, crawl="docs", seeds=origin.url("/1"))
+    assert ships.wait() == ["finished"]
+    words = ["fleet", "site", "-n", "1", "-a", "crawl=docs", "-s", f"CRAWL_OUTPUT={ships.output}"]
+    sailing = Worker(words, ships.env, PROJECT, tmp_path / "fleet.log")
+    try:
+        waits = "docs has finished: its workers wait for seeds (scrapy seed docs URL)"
+        wait_for(lambda: waits in sailing.log, waits, 30)
+        sailing.signal(signal.SIGINT)
+        sailing.wait()
+    finally:
+        sailing.kill()
 
 
 def test_no_crawl_is_a_no_that_says_how_to_begin_one(ships: Fleet) -> None:

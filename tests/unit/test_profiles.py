@@ -78,6 +78,12 @@ def test_outside_of_a_project_no_redis_is_used_that_nobody_named(
     assert error.count("\n") == 1
 
 
+def test_outside_of_a_project_nothing_can_be_crawled(tmp_path: Path) -> None:
+    code, out, error = scrapy(tmp_path, "crawl", "site", cwd=tmp_path)
+    assert (code, out) == (2, "")
+    assert error == "no project is here: go to the folder of yours, where its scrapy.cfg is\n"
+
+
 def test_outside_of_a_project_a_redis_that_was_named_is_used(
     tmp_path: Path, redis_server: RedisServer
 ) -> None:

@@ -75,3 +75,12 @@ def test_a_host_that_is_left_alone_comes_with_its_reason() -> None:
 def test_one_line_says_the_most_important() -> None:
     line = in_one_line(RUNNING)
     assert line == "40 done (0.8/s), 60 queued, 0 leased, 0 dead, 2 hosts, 4 min 00 s left"
+
+
+def test_one_line_says_what_keeps_workers_from_working() -> None:
+    paused = in_one_line(replace(RUNNING, state="paused", estimate_s=None))
+    assert paused.endswith("2 hosts; paused: scrapy resume site")
+    unbegun = in_one_line(Status("docs"))
+    assert (
+        unbegun == "docs has not begun yet: without seeds its workers wait (scrapy seed docs URL)"
+    )
