@@ -6,7 +6,8 @@ from crawlproj.errors import NoLongerOurs
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.messages import Lease
 from crawlproj.frontier.outcomes import Held, PutOff
-from crawlproj.worker.exchange import SURE, Worker
+from crawlproj.worker.certainty import SURE
+from crawlproj.worker.exchange import Worker
 from crawlproj.worker.outcome import BROKEN_OFF_MS, Patience
 from tests.contract.mortal import Judged
 
@@ -14,9 +15,9 @@ from tests.contract.mortal import Judged
 def test_a_worker_is_unsure_some_time_before_others_count_it_as_dead() -> None:
     worker = Worker(Frontier(None, "c", "w"), Judged(), prefetch=4, lease_timeout_s=20)
     assert worker.is_sure
-    worker._renewed_at -= SURE * 20 - 1
+    worker._certainty.renewed_at -= SURE * 20 - 1
     assert worker.is_sure
-    worker._renewed_at -= 2
+    worker._certainty.renewed_at -= 2
     assert not worker.is_sure
 
 

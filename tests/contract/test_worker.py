@@ -49,7 +49,7 @@ async def working(frontier: Frontier, prefetch: int = 8) -> AsyncIterator[Worker
 
 
 def in_hand(worker: Worker) -> int:
-    return len(worker._buffer)
+    return len(worker._hand.waiting)
 
 
 async def through(proxy: Proxy, other: Frontier) -> Frontier:
@@ -121,7 +121,7 @@ def test_the_engine_is_woken_as_soon_as_it_may_have_what_it_was_refused(fleet: F
         worker.push(link(HOSTS[0], "/new"))
         worker.push(link(HOSTS[1], "/new"))
         assert await is_woken_by(worker.flush)
-        worker._renewed_at -= 2 * TIMEOUT_S
+        worker._certainty.renewed_at -= 2 * TIMEOUT_S
         assert await is_woken_by(worker._beat)
         woken.clear()
         await worker.flush()
@@ -190,7 +190,7 @@ def test_what_is_leased_behind_its_back_comes_into_its_hands(fleet: Fleet) -> No
             await until(lambda: in_hand(worker) == 1, "the first URL")
             lease = worker.take()
             assert lease is not None
-            await worker._end_loops()
+            await worker._loops.end()
             await frontier.push([link(HOSTS[1], "/2")])
             assert len((await frontier.lease(1)).leases) == 1
             await worker._beat()
@@ -221,7 +221,7 @@ def test_a_worker_that_was_dead_takes_nothing_before_it_knows_what_is_its_own(
             await far.leave()
             assert (await near.reclaim()).queued == 8
             assert len((await near.lease(12)).leases) == 12
-            worker._renewed_at -= 2 * TIMEOUT_S
+            worker._certainty.renewed_at -= 2 * TIMEOUT_S
             await asyncio.gather(far.counts(), far.counts())  # a connection for each heartbeat
             proxy.delay_s = 0.05
             beats = asyncio.gather(worker._beat(), worker._beat())

@@ -93,7 +93,7 @@ def test_hosts_that_never_answer_are_remembered_up_to_so_many(
 
 def _worker(frontier: Frontier, **limits: Any) -> Worker:
     worker = Worker(frontier, Judged(), prefetch=4, lease_timeout_s=60, **limits)
-    worker._buffer.append(Lease(0, 1, "http://a", 0, b""))
+    worker._hand.waiting.append(Lease(0, 1, "http://a", 0, b""))
     return worker
 
 
@@ -130,5 +130,5 @@ def test_a_worker_that_was_declared_dead_forgets_what_it_was_about_to_fetch(
         return worker
 
     worker = asyncio.run(live_and_die())
-    assert worker._known == {(one.shard, one.token) for one in worker._buffer}
-    assert len(worker._known) == 1
+    assert worker._hand.names == {(one.shard, one.token) for one in worker._hand.waiting}
+    assert len(worker._hand.names) == 1
