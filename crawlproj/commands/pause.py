@@ -6,15 +6,14 @@ import argparse
 
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.operate.command import FrontierCommand, show
+from crawlproj.operate.crawls import control
 
 
 class Command(FrontierCommand):
     summary = "Pause a crawl on all machines; workers stay and wait"
 
     async def work(self, frontier: Frontier, rest: list[str], opts: argparse.Namespace) -> int:
-        state = "empty"
-        if await frontier.attach():
-            state = await frontier.control("paused", ["running", "paused"])
+        state = await control(frontier, "paused", ["running", "paused"])
         paused = state == "paused"
         text = "paused; go on with scrapy resume" if paused else f"cannot be paused: it is {state}"
         show(opts, {"state": state}, f"{frontier.crawl}: {text}")

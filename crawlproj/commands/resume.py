@@ -7,16 +7,14 @@ import argparse
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.operate import status
 from crawlproj.operate.command import FrontierCommand, show
-from crawlproj.operate.crawls import start_command
+from crawlproj.operate.crawls import control, start_command
 
 
 class Command(FrontierCommand):
     summary = "Go on with a paused crawl"
 
     async def work(self, frontier: Frontier, rest: list[str], opts: argparse.Namespace) -> int:
-        state = "empty"
-        if await frontier.attach():
-            state = await frontier.control("running", ["paused", "running"])
+        state = await control(frontier, "running", ["paused", "running"])
         running = state == "running"
         workers = (await status.read(frontier)).alive
         text = "running" if running else f"cannot be resumed: it is {state}"

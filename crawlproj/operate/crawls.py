@@ -4,7 +4,7 @@ told apart, and a misspelt name from a crawl that is empty."""
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -14,6 +14,7 @@ from redis.exceptions import NoPermissionError, RedisError
 from crawlproj.errors import CrawlError
 from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.messages import State
 from crawlproj.operate import status
 from crawlproj.plural import plural
 from crawlproj.worker import join
@@ -100,6 +101,14 @@ async def is_known(frontier: Frontier, seeds_key: str) -> bool:
     """Whether Redis has the crawl, or seeds that wait for it."""
     crawl, client = frontier.crawl, frontier.client
     return bool(await client.exists(keys.meta(crawl, 0)) or await client.exists(seeds_key))
+
+
+async def control(frontier: Frontier, wanted: State, allowed_from: Sequence[State]) -> str:
+    """Set the state that all workers obey, if there is a crawl and it is in one of those; returns
+    its state afterwards."""
+    if not await frontier.attach():
+        return "empty"
+    return await frontier.control(wanted, allowed_from)
 
 
 async def start_command(frontier: Frontier) -> str:

@@ -1,0 +1,149 @@
+-- Included by _hosts.lua: the records of hosts and groups, as they are read and packed, and the
+-- hosts' queues: what is put in, dropped, and kept of page budgets for the seeds among it.
+local hosts, names, stored, groups = {}, {}, {}, {}
+
+-- Reads the records of hosts that may be needed, all at once.
+local function fetch_hosts(wanted)
+  local missing, n = {}, 0
+  for i = 1, #wanted do
+    local name = wanted[i]
+    if stored[name] == nil then
+      stored[name] = false
+      n = n + 1
+      missing[n] = name
+    end
+  end
+  local found = read_fields(HOSTS, missing)
+  for i = 1, n do stored[missing[i]] = found[i] end
+end
+
+local function load_host(name)
+  local host = hosts[name]
+  if not host then
+    if stored[name] == nil then stored[name] = redis.call('HGET', HOSTS, name) end
+    local packed = stored[name]
+    host = packed and (read_host(packed) or rebuild_host(name))
+           or {levels = {}, out = 0, cooling = {}, pages = 0}
+    hosts[name] = host
+    names[#names + 1] = name
+  end
+  return host
+end
+
+local function load_group(name)
+  local group = groups[name]
+  if not group then
+    local packed = redis.call('HGET', GROUPS, name)
+    group = packed and (read_group(packed) or rebuild_group(name)) or {out = 0, cooling = {}, pages = 0}
+    groups[name] = group
+  end
+  return group
+end
+
+local function is_group(name)
+  return (PACED or PAGES_PER_DOMAIN > 0) and not name:find('://', 1, true)
+end
+
+-- What a host may have beside what every host has; mostly nothing.
+local function pack_rest(host)
+  if not (host.kept or host.failures or host.hold or host.mentions or host.per or host.group
+          or host.pause or host.reserved) then
+    return ''
+  end
+  return cmsgpack.pack({kept = host.kept, failures = host.failures, hold = host.hold, mentions = host.mentions,
+                        per = host.per, group = host.group, pause = host.pause, reserved = host.reserved,
+                        why = host.hold and host.why})
+end
+
+local NOTHING = cmsgpack.pack(false)
+local PACKED_AT = {ready = cmsgpack.pack(1), waiting = cmsgpack.pack(2)}
+local PACKED_NOWHERE = cmsgpack.pack(0)
+
+-- Most hosts have one level and do not rest; records are written often.
+local function pack_host(host)
+  local levels, cooling = host.levels, host.cooling
+  return (#levels == 1 and packed_number[levels[1]] or cmsgpack.pack(levels))
+         .. packed_number[host.out]
+         .. (#cooling == 0 and NOTHING or cmsgpack.pack(cooling))
+         .. packed_number[host.pages]
+         .. (PACKED_AT[host.at] or PACKED_NOWHERE)
+         .. pack_rest(host)
+end
+
+-- Levels are kept ascending, so that the best is the last. `first` puts an entry
+-- that was out before back in front of those that have never been.
+local function note_level(name, level)
+  local levels = load_host(name).levels
+  local i = #levels
+  while i > 0 and levels[i] > level do i = i - 1 end
+  if levels[i] ~= level then table.insert(levels, i + 1, level) end
+end
+
+local function add_reserved(unit, by)
+  local reserved = (unit.reserved or 0) + by
+  unit.reserved = reserved > 0 and reserved or nil
+end
+
+-- So many seeds wait from now on, queued or delayed, or (-1) no longer do: page budgets keep a page
+-- for each, which links do not get.
+local function reserve(name, level, by)
+  if not is_seed(level) then return end
+  local host = load_host(name)
+  add_reserved(host, by)
+  if host.group then add_reserved(load_group(host.group), by) end
+  count('reserved', by)
+end
+
+local function enqueue(name, level, entry, first)
+  redis.call(first and 'LPUSH' or 'RPUSH', queue_of(name, level), entry)
+  note_level(name, level)
+  reserve(name, level, 1)
+  count('queued', 1)
+end
+
+-- The key under which a link was found, from its entry: host and path.
+local function found_key(name, entry)
+  local ok, record = pcall(cmsgpack.unpack, entry:sub(3))
+  if ok and type(record) == 'table' and type(record[1]) == 'string' then return name .. record[1] end
+end
+
+local function forget_found(name, entry)
+  local key = found_key(name, entry)
+  if key then redis.call('HDEL', FOUND, key) end
+end
+
+local function drop_empty_level(name, level)
+  if redis.call('EXISTS', queue_of(name, level)) == 1 then return end
+  local levels = load_host(name).levels
+  for i = #levels, 1, -1 do
+    if levels[i] == level then table.remove(levels, i) end
+  end
+end
+
+local function drop_queue(name, host, reason)
+  for _, level in ipairs(host.levels) do
+    local key = queue_of(name, level)
+    local dropped = redis.call('LLEN', key)
+    if NOVELTY then
+      for _, entry in ipairs(redis.call('LRANGE', key, 0, -1)) do forget_found(name, entry) end
+    end
+    redis.call('UNLINK', key)
+    reserve(name, level, -dropped)
+    count('queued', -dropped)
+    count('filtered:' .. reason, dropped)
+  end
+  host.levels = {}
+end
+
+-- A robots.txt that has moved here from another host is no page of this one, and the pages of the
+-- other wait for it: budgets do not hold it back, and it is not dropped with the rest.
+local function drop_own(name, host, reason)
+  local moved_here
+  for i = #host.levels, 1, -1 do
+    if host.levels[i] == MOVED then moved_here = table.remove(host.levels, i) end
+  end
+  drop_queue(name, host, reason)
+  host.levels = {moved_here}
+end
+
+local function is_moved_next(host) return host.levels[#host.levels] == MOVED end
