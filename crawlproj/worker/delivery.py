@@ -70,14 +70,14 @@ class Delivery:
         self,
         frontier: Frontier,
         surroundings: Surroundings,
-        insist: Insist,
+        retry_until_available: Insist,
         *,
         backlog: int,
         watermark: float,
     ) -> None:
         self._frontier = frontier
         self._surroundings = surroundings
-        self._insist = insist
+        self._retry_until_available = retry_until_available
         self._backlog = backlog
         self.outbox = Outbox()
         self.pressure = Pressure(frontier.client, watermark)
@@ -170,7 +170,7 @@ class Delivery:
         waiting = len(self.outbox)
         try:
             while waiting > 0 or self._parts or (is_last and self.seen_locally):
-                await self._insist(self.pressure.look)
+                await self._retry_until_available(self.pressure.look)
                 if self.pressure.is_tight and not (in_any_case or self._must_go_on()):
                     return
                 await self._push_some()
@@ -205,10 +205,12 @@ class Delivery:
         """A new seed that comes just when others have ended the crawl opens it again."""
         late = [item for parts in self._parts for _, items, _ in parts for item in items]
         seeds = [item for item in late if item.kind == Kind.SEED]
-        if self.goes_on or await self._insist(partial(self._frontier.has_new, seeds)):
+        if self.goes_on or await self._retry_until_available(
+            partial(self._frontier.has_new, seeds)
+        ):
             more = counted(len(seeds), "seed") if seeds else counted(len(late), "URL")
             logger.info("Opening the crawl again: %s came as it ended", more)
-            await self._insist(self._frontier.reopen)
+            await self._retry_until_available(self._frontier.reopen)
             await self._push_to_the_end(self._parts)
         elif len(late) > len(seeds):
             logger.warning("%s came after the crawl had finished", counted(len(late), "URL"))
@@ -220,9 +222,9 @@ class Delivery:
             try:
                 return await self._push_parts(parts)
             except CrawlFinished:
-                if await self._insist(self._frontier.state) == "finished":
+                if await self._retry_until_available(self._frontier.state) == "finished":
                     raise
-                await self._insist(self._frontier.reopen)
+                await self._retry_until_available(self._frontier.reopen)
 
     async def _push_parts(self, parts: list[deque[Part]]) -> None:
         """Shards are served side by side; what one of them has taken is gone from `parts`."""
@@ -231,7 +233,7 @@ class Delivery:
         )
         await all_of(map(self._serve, parts))
         if has_seeds:
-            await self._insist(self._frontier.keep_pages_for_seeds)
+            await self._retry_until_available(self._frontier.keep_pages_for_seeds)
 
     async def _serve(self, parts: deque[Part]) -> None:
         while parts:
@@ -250,12 +252,12 @@ class Delivery:
     async def _push(self, shard: Shard, items: list[Push], seen_locally: int) -> None:
         """Push until it is kept: what a failover took back goes again."""
         push = partial(shard.push, self._frontier.worker, items, seen_locally)
-        await self._insist(push)
+        await self._retry_until_available(push)
         self.pressure.accepted()
-        while not await self._insist(partial(self._frontier.keeps, shard)):
+        while not await self._retry_until_available(partial(self._frontier.keeps, shard)):
             lost = counted(len(items), "URL")
             logger.warning("A failover has lost %s: pushing again", lost)
-            await self._insist(push)
+            await self._retry_until_available(push)
         self.seeds.note([item for item in items if item.kind == Kind.SEED])
 
     def _cut(self, pushes: list[Push], seen_locally: int) -> list[deque[Part]]:
@@ -273,13 +275,13 @@ class Delivery:
         return cut
 
     async def _share(self) -> None:
-        await self._insist(self._surroundings.share)
+        await self._retry_until_available(self._surroundings.share)
 
     async def _widen_scope(self, seeds: Iterable[Push]) -> None:
         """A seed's links are judged by what seeds brought into scope: that comes first."""
         new = set().union(*map(self._surroundings.scope_names, seeds)) - self.scope
         if new:
-            await self._insist(partial(self._frontier.widen_scope, new))
+            await self._retry_until_available(partial(self._frontier.widen_scope, new))
             self.scope |= new
 
     # Pages
@@ -307,7 +309,7 @@ class Delivery:
             failpoints.reached("settle")
             settled = _verdicts(ready)
             new_items = self._surroundings.new_items()
-            await self._insist(partial(self._frontier.settle, settled, new_items))
+            await self._retry_until_available(partial(self._frontier.settle, settled, new_items))
             self._moved_at = time.monotonic()
         if self.pressure.is_tight:
             await self._keep(self.outbox.ended)
@@ -327,7 +329,7 @@ class Delivery:
             one.is_kept = True
         if new:
             kept = [(shard, replace(one, verdict="keep")) for shard, one in _verdicts(new)]
-            await self._insist(partial(self._frontier.settle, kept))
+            await self._retry_until_available(partial(self._frontier.settle, kept))
 
     async def _write_rows(self, judged: int) -> None:
         """Have the rows of so many judged pages on disk. Pages that end meanwhile share the next

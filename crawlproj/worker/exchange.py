@@ -74,9 +74,13 @@ class Worker:
         self.memo = Memo()
         self.tally = Tally()
         self._outages = Outages(frontier.reconnect, self._come_back)
-        self._insist = self._outages.insist
+        self._retry_until_available = self._outages.retry_until_available
         self._delivery = Delivery(
-            frontier, surroundings, self._insist, backlog=backlog, watermark=watermark
+            frontier,
+            surroundings,
+            self._retry_until_available,
+            backlog=backlog,
+            watermark=watermark,
         )
         self._scope = KnownScope(frontier, self._delivery.scope)
         self._certainty = Certainty(lease_timeout_s)
@@ -97,8 +101,8 @@ class Worker:
         """Register, learn what has been seen, begin to lease."""
         while await self._sweep():
             pass
-        await self._insist(self._beat)
-        await self._insist(self.frontier.warm)
+        await self._retry_until_available(self._beat)
+        await self._retry_until_available(self.frontier.warm)
         self._served_by = self.frontier.servers
         watch = partial(self._certainty.watch, self.surroundings.break_off)
         self._loops.start(self._lease_loop, self._flush_loop, self._beat_loop, watch)
@@ -204,7 +208,7 @@ class Worker:
         """Return what was leased and not begun."""
         if leases := self._hand.empty():
             verdicts = [(one.shard, Settlement(one.token, "return")) for one in leases]
-            await self._insist(partial(self.frontier.settle, verdicts))
+            await self._retry_until_available(partial(self.frontier.settle, verdicts))
             self._hand.settled(verdicts)
 
     async def push_now(self, pushes: list[Push]) -> None:
@@ -237,9 +241,9 @@ class Worker:
         await self.flush(in_any_case=True)
         # What a lease call had been granted when it was cut short, and what found no room for
         # its links.
-        self._hand.waiting.extend(await self._insist(self.frontier.held))
+        self._hand.waiting.extend(await self._retry_until_available(self.frontier.held))
         await self.give_back()
-        await self._insist(self.frontier.leave)
+        await self._retry_until_available(self.frontier.leave)
 
     # The loops
 
@@ -255,13 +259,13 @@ class Worker:
             if wanted < max(1, depth // 2) or not self.is_sure or self._outages.is_behind:
                 await woken(self._lease_wake, POLL_S)
                 await self._heed_holds()
-                await self._insist(self._ask_state)
+                await self._retry_until_available(self._ask_state)
                 continue
-            batch = await self._insist(partial(self._lease, wanted))
+            batch = await self._retry_until_available(partial(self._lease, wanted))
             got = len(batch.leases)
             now = time.monotonic(), time.process_time()
             self.supply.leased(got, wanted, batch.next_due_ms, *now)
-            await self._insist(partial(self._welcome, batch))
+            await self._retry_until_available(partial(self._welcome, batch))
             pause_s = 0.02 if batch.leases else min(POLL_S, pause_s * 2)
             if len(batch.leases) < wanted:
                 due_s = batch.next_due_ms / 1000 if batch.next_due_ms >= 0 else POLL_S
@@ -283,7 +287,7 @@ class Worker:
     async def _beat_loop(self) -> None:
         while True:
             await asyncio.sleep(self.lease_timeout_s / 4)
-            await self._insist(self._beat)
+            await self._retry_until_available(self._beat)
             while await self._sweep():
                 self._lease_wake.set()
 
@@ -291,7 +295,7 @@ class Worker:
 
     async def _sweep(self) -> int:
         """Take back what dead workers held; returns how many of them there were."""
-        reclaimed = await self._insist(self.frontier.reclaim)
+        reclaimed = await self._retry_until_available(self.frontier.reclaim)
         if reclaimed.workers:
             logger.warning(
                 "%s fell silent; %d of their URLs are queued again",
@@ -341,7 +345,7 @@ class Worker:
 
     async def _heed_holds(self) -> None:
         self.surroundings.heed_holds(
-            await self._insist(lambda: self.frontier.new_holds(self._hand.waiting))
+            await self._retry_until_available(lambda: self.frontier.new_holds(self._hand.waiting))
         )
 
     async def _beat(self) -> None:

@@ -62,13 +62,13 @@ class Lobby:
 
     async def wait(self) -> Found:
         """Returns when there is something to do, and what."""
-        insist = self.outages.insist
-        began, before, trouble = time.monotonic(), await insist(self._look), ""
+        retry_until_available = self.outages.retry_until_available
+        began, before, trouble = time.monotonic(), await retry_until_available(self._look), ""
         self._shown_at = float("-inf")
         has_greeted = False
         while True:
             try:
-                found = await insist(partial(self._find, before))
+                found = await retry_until_available(partial(self._find, before))
             except TROUBLE as error:
                 found, trouble = None, _told(trouble, error)
             if found:

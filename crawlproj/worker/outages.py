@@ -45,7 +45,7 @@ class Outages:
         self.is_behind = False
         """True while replicas lack what they should have before pages are settled."""
 
-    async def insist(self, operation: Callable[[], Awaitable[T]]) -> T:
+    async def retry_until_available(self, operation: Callable[[], Awaitable[T]]) -> T:
         """Do it, however long Redis is away. It must be possible to repeat it without harm."""
         wait_s, was_behind = FIRST_WAIT_S, False
         while True:

@@ -69,7 +69,7 @@ class Waiting:
             return True
         at = "" if found == "own seed" else epoch
         join_it = partial(self._join, brings_seed=found != "crawl", seed_found_at=at)
-        return await self._lobby.outages.insist(join_it)
+        return await self._lobby.outages.retry_until_available(join_it)
 
 
 def _lobby(place: Place, config: Config, brings_own: Callable[[], bool]) -> Lobby:

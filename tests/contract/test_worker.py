@@ -149,7 +149,7 @@ def test_a_seed_that_a_server_has_lost_with_its_last_writes_is_pushed_again(tmp_
         await until(lambda: in_hand(worker) == 1, "leased")
         proxy.lose_replies(1, to="ZRANGE")
         await asyncio.to_thread(lambda: (server.kill(), server.start()))
-        while not (await worker._insist(frontier.counts)).get("discovered"):
+        while not (await worker._retry_until_available(frontier.counts)).get("discovered"):
             await asyncio.sleep(0.01)
         assert await frontier.in_scope(["h0"]) == {"h0"}
         await until(lambda: in_hand(worker) == 1, "leased again")
