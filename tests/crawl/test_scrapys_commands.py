@@ -3,8 +3,11 @@ do in any project, and no Redis is asked for anything (there is none)."""
 
 from __future__ import annotations
 
+import fcntl
 import shutil
+import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -121,13 +124,26 @@ CASES: list[tuple[list[str], str]] = [
 ]
 
 
+@contextmanager
+def alone(command: str) -> Iterator[None]:
+    """One at a time on this machine: Scrapy's bench serves its pages at a port that it always
+    takes."""
+    if command != "bench":
+        yield
+        return
+    with (Path(tempfile.gettempdir()) / "scrapy-bench-in-a-test.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 @pytest.mark.parametrize(("words", "shown"), CASES, ids=_named)
 def test_a_command_of_scrapys_does_what_it_does_everywhere_and_leaves_nothing_behind(
     project: Project, words: list[str], shown: str
 ) -> None:
     before = project.files()
     given = [word.format(home=project.home) for word in words]
-    code, out, log = project.run(*given, BROWSER="echo %s", EDITOR="echo")
+    with alone(words[0]):
+        code, out, log = project.run(*given, BROWSER="echo %s", EDITOR="echo")
     assert shown in out + log
     assert (code, "Traceback" in log) == (0, False), log
     assert project.files() == before
