@@ -75,7 +75,9 @@ class Progress:
             return
         self._task.cancel()
         try:
-            await self._write_summary(crawl)
+            # Who leaves last must write last, or the crawl would stay "running" in its summary.
+            async with folder.turn(self._folder):
+                await self._write_summary(crawl)
         except (CrawlError, RedisError, OSError) as error:
             logger.error("The summary could not be written: %s", error)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import json
 import signal
 from collections import Counter
 from collections.abc import Iterator
@@ -16,7 +18,7 @@ from crawlproj.frontier.frontier import Frontier
 from crawlproj.operate.request_log import fetch_counts, most_concurrent, smallest_gap_s
 from crawlproj.server.connection import connect
 from crawlproj.worker.join import join
-from tests.servers.fleet import DEMO_WEB, Fleet, fleet
+from tests.servers.fleet import DEMO_WEB, Fleet, Worker, fleet
 from tests.servers.origin import Origin, Reply, Request, Route
 from tests.servers.redis import RedisServer, wait_for
 
@@ -148,6 +150,30 @@ def test_sigterm_returns_what_was_leased(ships: Fleet, big_web: DemoServer) -> N
     now = ships.status()
     assert (now["leased"], now["workers"], now["balance"]) == (0, [], 0)
     assert len(ships.urls()) == now["done"]
+
+
+def waits_or_has_written(worker: Worker) -> bool:
+    locks = Path("/proc/locks").read_text().splitlines()
+    waiting = {line.split()[5] for line in locks if " -> FLOCK " in line}
+    return str(worker.process.pid) in waiting or "Summary in" in worker.log
+
+
+def test_of_workers_that_leave_together_the_last_to_look_has_written_the_summary(
+    ships: Fleet, big_web: DemoServer
+) -> None:
+    slow = {"seeds": big_web.seeds[0], "scope": "any", "delay": 0.5}
+    writer, other = ships.start(**slow), ships.start({"CRAWL_REPORTS": False}, **slow)
+    wait_for(lambda: len(ships.status()["workers"]) == 2, "both workers", 30)
+    wait_for(lambda: ships.status()["done"] > 0, "a page", 30)
+    with (ships.output / "site" / ".lock").open("w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        writer.signal(signal.SIGINT)
+        wait_for(lambda: waits_or_has_written(writer), "one has left", 30)
+        other.signal(signal.SIGINT)
+        assert other.wait() == "shutdown"
+    assert writer.wait() == "shutdown"
+    summary = json.loads((ships.output / "site" / "summary.json").read_text())
+    assert summary["state"] == "stopped"
 
 
 def test_depth_counts_links_from_a_seed_across_workers(ships: Fleet) -> None:
