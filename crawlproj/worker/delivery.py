@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from redis.exceptions import OutOfMemoryError
 
@@ -37,9 +37,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-Part: TypeAlias = tuple[Shard, list[Push], int]
-"""One script call: its shard, its URLs, and the known links that it counts."""
-
 PUSH_AT_ONCE = 500
 """URLs in one script call: Redis does nothing else meanwhile."""
 
@@ -57,7 +54,15 @@ DISK_S = 0.25
 """How long hosts wait for a disk, at most: their pages may have to wait longer."""
 
 
-class Insist(Protocol):
+class Part(NamedTuple):
+    """One script call: its shard, its URLs, and how many known links it counts."""
+
+    shard: Shard
+    items: list[Push]
+    seen_locally: int
+
+
+class RetryUntilAvailable(Protocol):
     """Does an operation, however long Redis is away."""
 
     def __call__(self, operation: Callable[[], Awaitable[T]], /) -> Awaitable[T]: ...
@@ -70,7 +75,7 @@ class Delivery:
         self,
         frontier: Frontier,
         surroundings: Surroundings,
-        retry_until_available: Insist,
+        retry_until_available: RetryUntilAvailable,
         *,
         backlog: int,
         watermark: float,
@@ -203,7 +208,7 @@ class Delivery:
 
     async def _come_late(self) -> None:
         """A new seed that comes just when others have ended the crawl opens it again."""
-        late = [item for parts in self._parts for _, items, _ in parts for item in items]
+        late = [item for parts in self._parts for part in parts for item in part.items]
         seeds = [item for item in late if item.kind == Kind.SEED]
         if self.goes_on or await self._retry_until_available(
             partial(self._frontier.has_new, seeds)
@@ -229,7 +234,7 @@ class Delivery:
     async def _push_parts(self, parts: list[deque[Part]]) -> None:
         """Shards are served side by side; what one of them has taken is gone from `parts`."""
         has_seeds = any(
-            item.kind == Kind.SEED for part in parts for _, items, _ in part for item in items
+            item.kind == Kind.SEED for shard in parts for part in shard for item in part.items
         )
         await all_of(map(self._serve, parts))
         if has_seeds:
@@ -237,41 +242,40 @@ class Delivery:
 
     async def _serve(self, parts: deque[Part]) -> None:
         while parts:
-            await self._push(*parts[0])
+            await self._push(parts[0])
             parts.popleft()
             failpoints.reached("pushed")
 
     def _halve(self) -> None:
         """What was refused at once may go piece by piece."""
         for parts in self._parts:
-            if parts and len(items := parts[0][1]) > LEAST_AT_ONCE:
-                shard, _, seen_locally = parts.popleft()
-                half = len(items) // 2
-                parts.extendleft([(shard, items[half:], 0), (shard, items[:half], seen_locally)])
+            if parts and len(parts[0].items) > LEAST_AT_ONCE:
+                part = parts.popleft()
+                half = len(part.items) // 2
+                parts.appendleft(Part(part.shard, part.items[half:], 0))
+                parts.appendleft(Part(part.shard, part.items[:half], part.seen_locally))
 
-    async def _push(self, shard: Shard, items: list[Push], seen_locally: int) -> None:
+    async def _push(self, part: Part) -> None:
         """Push until it is kept: what a failover took back goes again."""
-        push = partial(shard.push, self._frontier.worker, items, seen_locally)
+        push = partial(part.shard.push, self._frontier.worker, part.items, part.seen_locally)
         await self._retry_until_available(push)
         self.pressure.accepted()
-        while not await self._retry_until_available(partial(self._frontier.keeps, shard)):
-            lost = counted(len(items), "URL")
+        while not await self._retry_until_available(partial(self._frontier.keeps, part.shard)):
+            lost = counted(len(part.items), "URL")
             logger.warning("A failover has lost %s: pushing again", lost)
             await self._retry_until_available(push)
-        self.seeds.note([item for item in items if item.kind == Kind.SEED])
+        self.seeds.note([item for item in part.items if item.kind == Kind.SEED])
 
     def _cut(self, pushes: list[Push], seen_locally: int) -> list[deque[Part]]:
         """Script calls, by shard; the first of them counts the known links."""
         groups = self._frontier.by_shard(pushes) or {0: []}
         cut: list[deque[Part]] = []
         for number, items in groups.items():
-            shard, starts = (
-                self._frontier.shards[number],
-                range(0, max(1, len(items)), PUSH_AT_ONCE),
-            )
-            cut.append(deque((shard, items[start : start + PUSH_AT_ONCE], 0) for start in starts))
-        shard, items, _ = cut[0].popleft()
-        cut[0].appendleft((shard, items, seen_locally))
+            shard = self._frontier.shards[number]
+            starts = range(0, max(1, len(items)), PUSH_AT_ONCE)
+            pieces = [items[start : start + PUSH_AT_ONCE] for start in starts]
+            cut.append(deque(Part(shard, piece, 0) for piece in pieces))
+        cut[0][0] = cut[0][0]._replace(seen_locally=seen_locally)
         return cut
 
     async def _share(self) -> None:
