@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import re
 import sys
 from collections.abc import AsyncIterator, Iterable
@@ -76,8 +77,12 @@ class ProjectCommand(ScrapyCommand):
         self._refuse_surplus(args)
         try:
             self.exitcode = self.act(args, opts)
+            sys.stdout.flush()
         except ConfigError as error:
             raise UsageError(str(error)) from None
+        except BrokenPipeError:
+            # Whoever reads has enough, as `head` has; what is left must not fail once more at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except (CrawlError, RedisError, OSError) as error:
             complain(" ".join(str(error).split()))
             self.exitcode = 1

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 EACH_ITS_OWN = ("%(worker)s", "%(batch_id)")
 """Names in a URI by which each worker has a file of its own already."""
 
+INDENT = "FEED_EXPORT_INDENT"
+"""None puts everything on one line; Scrapy's default of 0, a line for each item, is not that."""
 GROWING = ("csv", "jsonlines", "jsonl", "jl")
 """Formats to which rows can be added."""
 
@@ -140,7 +142,7 @@ def _exporter(
         file,
         fields_to_export=columns or None,
         encoding=settings["FEED_EXPORT_ENCODING"],
-        indent=settings.getint("FEED_EXPORT_INDENT") if settings["FEED_EXPORT_INDENT"] else None,
+        indent=None if settings[INDENT] is None else settings.getint(INDENT),
         **options,
     )
     return exporter

@@ -16,6 +16,7 @@ import pytest
 
 from crawlproj.demo import DemoServer, WebSpec
 from crawlproj.frontier import keys
+from tests.servers import scrapy_process
 from tests.servers.fleet import DEMO_WEB, PROJECT, Fleet, fleet
 from tests.servers.redis import PATIENCE, RedisServer, wait_for
 
@@ -347,6 +348,19 @@ def test_a_json_feed_holds_pages_only_as_in_any_scrapy_project(
     pages = json.loads(file.read_text())
     assert sorted(page["url"] for page in pages) == sorted(ships.urls())
     assert all("title" in page and "reason" not in page for page in pages)
+
+
+def test_nothing_is_said_where_nobody_reads_any_more(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with (tmp_path / "error").open("w+b") as error, Path(os.devnull).open("rb") as nothing:
+        words = ["plan", "--pages", "10", "--hosts", "1"]
+        files = {"stdin": nothing.fileno(), "stdout": writing, "stderr": error.fileno()}
+        planned = scrapy_process.start(words, dict(os.environ), PROJECT, **files)
+        os.close(writing)
+        planned.wait(60 * PATIENCE)
+        error.seek(0)
+        assert error.read() == b""
 
 
 # A fleet
