@@ -50,7 +50,7 @@ def _hint(now: Status) -> str:
 
 
 def _headline(now: Status) -> list[str]:
-    ran = f"{'after' if now.state in OVER else 'for'} {duration(now.elapsed_s)}"
+    ran = f"{'for' if now.state == 'running' else 'after'} {duration(now.elapsed_s)}"
     ended = f" until {now.finished_at}" if now.finished_at else ""
     return [
         f"{now.crawl}: {now.state} {ran}",

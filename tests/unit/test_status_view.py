@@ -51,6 +51,10 @@ def test_what_is_over_has_an_end_and_no_rate_of_now() -> None:
     assert not any("worker" in line for line in lines)
 
 
+def test_what_is_paused_is_not_said_to_have_been_so_for_the_time_that_it_ran() -> None:
+    assert as_text(replace(RUNNING, state="paused")).startswith("site: paused after 1 min 20 s\n")
+
+
 def test_a_silent_worker_is_told_from_the_others_and_many_are_cut_short() -> None:
     silent = replace(WORKER, alive=False, heartbeat_s=None)
     text = as_text(replace(RUNNING, workers=(silent, *[WORKER] * (SHOWN_WORKERS + 4))))
