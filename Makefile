@@ -13,6 +13,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 ARGS ?=
+# The crawl's name, if ARGS gives one: make crawl SEEDS=… ARGS="-a crawl=docs"
+CRAWL = $(or $(patsubst crawl=%,%,$(filter crawl=%,$(ARGS))),site)
 STEPS ?= 10000
 ON_EVERY_SERVER = tests/lua tests/contract tests/unit/test_connection.py tests/crawl/test_secured_redis.py
 comma := ,
@@ -29,7 +31,7 @@ FREEZE = .venv/lock/bin/pip freeze --exclude crawlproj | sed \
 crawl: .venv/run.ready
 ifdef SEEDS
 	@$(BIN)/scrapy crawl site -a seeds="$(subst $(space),$(comma),$(strip $(SEEDS)))" $(ARGS)
-	@$(BIN)/scrapy merge site
+	@$(BIN)/scrapy merge $(CRAWL)
 else
 	@$(BIN)/scrapy demo $(ARGS)
 endif

@@ -176,13 +176,14 @@ def engine(name: str, address: str) -> Engine:
     """The engine of that name, or the class at that dotted path, for this address."""
     if name in ENGINES:
         return ENGINES[name](address)
+    wanted = f"engine {name}: give {', '.join(ENGINES)} or the dotted path of your own"
     module, _, attribute = name.rpartition(".")
+    if not module:
+        raise ConfigError(wanted)
     try:
         made: Engine = getattr(import_module(module), attribute)(address)
     except (ImportError, AttributeError, ValueError, TypeError) as error:
-        raise ConfigError(
-            f"engine {name}: give {', '.join(ENGINES)} or the dotted path of your own ({error})"
-        ) from None
+        raise ConfigError(f"{wanted} ({error})") from None
     return made
 
 

@@ -112,6 +112,8 @@ class Documents:
                 return Document(str(url), response.status, body), None
         except TimeoutError:
             raise FetchError(f"{url}: no answer within {self._timeout_s:g} s") from None
+        except aiohttp.ClientConnectorError as error:
+            raise FetchError(f"{url}: {error.strerror or error.os_error}") from None
         except (aiohttp.ClientError, IgnoreRequest, OSError, ValueError) as error:
             raise FetchError(f"{url}: {str(error) or type(error).__name__}") from None
         finally:

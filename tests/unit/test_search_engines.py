@@ -151,3 +151,8 @@ def test_an_engine_is_named_or_a_class_of_ones_own() -> None:
     for name in ("gooogle", "no.such.Engine", "tests.servers.search_pages.quote_all"):
         with pytest.raises(ConfigError, match=f"engine {name}: give duckduckgo, searxng or"):
             engine(name, quote(""))
+
+
+def test_a_misspelt_engine_is_answered_with_those_there_are_and_nothing_else() -> None:
+    with pytest.raises(ConfigError, match="the dotted path of your own$"):
+        engine("goggle", "")
