@@ -154,5 +154,5 @@ def test_an_engine_is_named_or_a_class_of_ones_own() -> None:
 
 
 def test_a_misspelt_engine_is_answered_with_those_there_are_and_nothing_else() -> None:
-    with pytest.raises(ConfigError, match="the dotted path of your own$"):
+    with pytest.raises(ConfigError, match=r"the dotted path of your own$"):
         engine("goggle", "")
