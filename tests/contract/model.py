@@ -289,7 +289,7 @@ class Model:
                 for name, group in self.groups.items()
             },
             ready=self._ready(),
-            waiting=[(name, self._unit(name).due) for name in self._waiting()],
+            waiting=[(name, round(self._unit(name).due)) for name in self._waiting()],
             queues={name: _shown(host) for name, host in self.hosts.items() if host.queues},
             delayed=[(round(due), *_url(url)) for due, _, url in sorted(self.delayed)],
             leased={
