@@ -262,6 +262,7 @@ class Worker:
                 await self._retry_until_available(self._ask_state)
                 continue
             batch = await self._retry_until_available(partial(self._lease, wanted))
+            await self._heed_holds()
             got = len(batch.leases)
             now = time.monotonic(), time.process_time()
             self.supply.leased(got, wanted, batch.next_due_ms, *now)

@@ -131,6 +131,33 @@ def test_the_engine_is_woken_as_soon_as_it_may_have_what_it_was_refused(fleet: F
     fleet.run(test())
 
 
+def test_a_worker_that_has_room_for_more_hears_of_holds_before_it_settles_anything(
+    fleet: Fleet,
+) -> None:
+    """What it has in hand of a host must not start when others were asked to leave it alone."""
+
+    async def test() -> None:
+        heard: dict[str, int] = {}
+
+        class Listener(Judged):
+            def heed_holds(self, held_ms: dict[str, int]) -> None:
+                heard.update(held_ms)
+
+        first, second = [await fleet.join(name, per_host=8) for name in ("one", "two")]
+        host = HOSTS[0]
+        await first.push([link(host, "/1"), link(host, "/2")])
+        [mine] = (await first.lease(1)).leases
+        worker = Worker(second, Listener(), prefetch=8, lease_timeout_s=TIMEOUT_S)
+        await worker.start()
+        await until(lambda: in_hand(worker) == 1, "the other in hand")
+        held = Settlement(mine.token, "retry", failed=2, hold_ms=60_000, delay_ms=1)
+        await first.settle([(mine.shard, held)])
+        await until(lambda: host in heard, "it hears of the hold")
+        await worker.close()
+
+    fleet.run(test())
+
+
 def test_a_seed_that_a_server_has_lost_with_its_last_writes_is_pushed_again(tmp_path: Path) -> None:
     """As after a power cut with `appendfsync everysec`: nothing else would find it again. Also if
     what is learnt anew then has to be asked for twice."""
