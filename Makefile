@@ -37,12 +37,12 @@ else
 endif
 
 test: .venv/dev.ready
-	@$(BIN)/python -m pytest -n 2 --dist worksteal -q $(ARGS)
+	@$(BIN)/python -m pytest -n 4 --dist worksteal -q $(ARGS)
 
 servers: .venv/dev.ready
 	@for server in $$($(BIN)/python -m tests.servers.redis); do \
 		$$server --version && TEST_REDIS_SERVER=$$server \
-		$(BIN)/python -m pytest -n 2 --dist worksteal -q $(ON_EVERY_SERVER) || exit 1; \
+		$(BIN)/python -m pytest -n 4 --dist worksteal -q $(ON_EVERY_SERVER) || exit 1; \
 	done
 
 statemachine: .venv/dev.ready

@@ -367,7 +367,7 @@ def test_nothing_is_said_where_nobody_reads_any_more(tmp_path: Path) -> None:
 
 
 def test_a_fleet_crawls_to_the_end_and_shows_the_summary(ships: Fleet, web: DemoServer) -> None:
-    seeds = ["-a", f"seeds={web.seeds[0]}", "-a", "scope=any", "-a", "delay=0"]
+    seeds = ["-a", f"seeds={web.seeds[0]}", "-a", "scope=any", "-a", "delay=0.4"]
     named = ["-s", "CRAWL_WORKER_ID=ship", *REACHES_ALL]
     sailed = in_output(ships, "fleet", "site", "-n", "2", *seeds, *named)
     assert (sailed.returncode, sailed.stderr) == (0, "")
