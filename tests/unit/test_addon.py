@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from scrapy.addons import AddonManager
 from scrapy.settings import Settings
 from scrapy.utils.misc import load_object
 
@@ -52,3 +53,10 @@ def test_parts_are_added_to_those_of_the_project() -> None:
     assert (middlewares["shop.middlewares.Prices"], middlewares[CONTENT]) == (500, None)
     assert middlewares["crawlproj.politeness.middleware.PolitenessMiddleware"] == 845
     assert settings.getdict("FEEDS").keys() == {"all.json", *default_feeds()}
+
+
+def test_the_benchmarks_write_csv_alone_as_their_peers_do() -> None:
+    settings = Settings()
+    settings.setmodule("benchmarks.settings")
+    AddonManager.load_pre_crawler_settings(settings)
+    assert {feed["format"] for feed in settings.getdict("FEEDS").values()} == {"csv"}
