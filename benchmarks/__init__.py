@@ -1,6 +1,6 @@
 """What the project costs and what it gains, each benchmark one command.
 
-    python -m benchmarks.peers      one worker beside Scrapy, scrapy-redis, crawlee, a bare loop
+    python -m benchmarks.peers      one worker beside seven other crawlers, on six webs
     python -m benchmarks.frontier   push, lease and settle, bytes a URL, beside scrapy-redis's queue
     python -m benchmarks.seen       the seen filter beside a Redis set
     python -m benchmarks.polite     the share of the possible rate at one pause a host

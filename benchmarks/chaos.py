@@ -78,7 +78,7 @@ def _kinds(kinds: Sequence[str], rng: random.Random) -> Iterator[str]:
 
 
 def _judge(voyage: Voyage, crawl: Trial) -> None:
-    for worker in crawl.ships.workers:
+    for worker in crawl.fleet.workers:
         # One that is started while Redis is away says so and goes: others do the work.
         if worker.wait(timeout_s=300) not in ("finished", "shutdown", "could not start", ""):
             voyage.violations.append(Violation(8, f"a worker failed: {worker.log[-2000:]}"))

@@ -132,10 +132,12 @@ def medians(rounds: Iterable[Row], *by: str) -> list[Row]:
 
 
 def _median(rows: Sequence[Row]) -> Row:
-    return {
-        name: statistics.median(row[name] for row in rows) if _is_number(value) else value
-        for name, value in rows[0].items()
-    }
+    return {name: _middle([row[name] for row in rows]) for name in rows[0]}
+
+
+def _middle(values: Sequence[Any]) -> Any:
+    found = [value for value in values if _is_number(value)]
+    return statistics.median(found) if found else values[0]
 
 
 def _is_number(value: Any) -> bool:

@@ -21,12 +21,13 @@ from scrapy_redis.queue import PriorityQueue
 from benchmarks import rounds
 from benchmarks.common import Row, empty, memory_bytes, numbers, redis_calls, redis_cpu_s
 from crawlproj.frontier.frontier import Frontier
-from crawlproj.frontier.limits import Limits
 from crawlproj.frontier.messages import Kind, Lease, Push, Settlement
+from crawlproj.frontier.plan import Plan
 from crawlproj.frontier.records import encode_link
 from crawlproj.server import connection
 from crawlproj.urls import Url
 from crawlproj.worker.delivery import PUSH_AT_ONCE
+from tests.servers.frontier import push_all
 from tests.servers.redis import RedisServer
 
 LEASED_AT_ONCE = 64
@@ -68,7 +69,7 @@ async def fill(
 
     async def push_some(frontier: Frontier) -> None:
         for batch in waiting:
-            await frontier.push(batch)
+            await push_all(frontier, batch)
 
     began_s = time.perf_counter()
     await asyncio.gather(*map(push_some, frontiers))
@@ -99,9 +100,9 @@ async def drain(frontier: Frontier, count: int) -> None:
     await asyncio.gather(lease(), settle())
 
 
-async def joined(url: str, limits: Limits, name: str) -> Frontier:
+async def joined(url: str, plan: Plan, name: str) -> Frontier:
     frontier = Frontier(await connection.connect(url), "bench", name)
-    await frontier.open(limits, {}, "bench")
+    await frontier.open(plan, "bench")
     await frontier.renew(3_600_000, {})
     return frontier
 
@@ -111,20 +112,20 @@ async def measure_ours(
 ) -> list[Row]:
     """Fill the frontier, with referers too while that is quick, then take from it: a row a crew."""
     each = -(-(AHEAD + 2) * LEASED_AT_ONCE * max(crews) // hosts)
-    limits = Limits(per_host=each, seen_capacity=urls)
+    plan = Plan(per_host=each, seen_capacity=urls)
     filled: Row = {"queued": urls, "hosts": hosts, "bytes_with_referer": None}
     kinds = [("bytes_with_referer", REFERER), ("bytes", "")]
     for name, referer in kinds if urls <= MOST_FILLED_TWICE else kinds[1:]:
         empty(client)
         empty_bytes = memory_bytes(client)
-        fillers = [await joined(url, limits, f"filler-{number}") for number in range(FILLERS)]
+        fillers = [await joined(url, plan, f"filler-{number}") for number in range(FILLERS)]
         filled |= await push_rate(fillers, client, urls, hosts, referer)
         filled[name] = (memory_bytes(client) - empty_bytes) / urls
         for filler in fillers:
             await filler.client.aclose()
     rows = []
     for crew in crews:
-        workers = [await joined(url, limits, f"worker-{number}") for number in range(crew)]
+        workers = [await joined(url, plan, f"worker-{number}") for number in range(crew)]
         rows.append({**filled, "workers": crew, **await take(client, workers)})
     return rows
 

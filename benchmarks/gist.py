@@ -11,7 +11,15 @@ from typing import Any
 from benchmarks.common import Row, rounded, shown
 from benchmarks.plots import OURS
 
-MADE, REAL = "made", "real"
+MADE = "made"
+WEBS = {
+    MADE: "57 links a page",
+    "real": "real documentation",
+    "tls-http1": "real documentation over TLS",
+    "tls-http2": "real documentation over TLS, HTTP/2",
+    "heavy": "240 KB a page",
+    "heavy-tls": "240 KB a page over TLS",
+}
 
 Results = Mapping[str, Sequence[Row]]
 Line = tuple[str, str]
@@ -27,7 +35,7 @@ def lines(results: Results) -> Iterator[Line]:
 
 
 def _peers(rows: Sequence[Row]) -> Iterator[Line]:
-    for web, about in ((MADE, "57 links a page"), (REAL, "real documentation")):
+    for web, about in WEBS.items():
         found = {row["crawler"]: row for row in rows if row["web"] == web}
         if not found:
             continue

@@ -24,6 +24,7 @@ from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.messages import Kind, Push
 from crawlproj.server import connection
+from tests.servers.frontier import push_all
 from tests.servers.redis import RedisServer, wait_for
 
 CRAWLED_S = 300.0
@@ -34,7 +35,7 @@ async def know(url: str, urls: int) -> None:
     frontier = Frontier(await connection.connect(url), CRAWL, "bench")
     await frontier.attach()
     for batch in names(0, urls):
-        await frontier.push([Push(Kind.FILTERED, HOST, 0, b"bench", name) for name in batch])
+        await push_all(frontier, [Push(Kind.FILTERED, HOST, 0, b"bench", name) for name in batch])
     await frontier.client.aclose()
 
 

@@ -21,10 +21,11 @@ from benchmarks import rounds
 from benchmarks.common import Row, empty, numbers
 from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier
-from crawlproj.frontier.limits import Limits
 from crawlproj.frontier.messages import Kind, Push
+from crawlproj.frontier.plan import Plan
 from crawlproj.server import connection
 from crawlproj.worker.delivery import PUSH_AT_ONCE
+from tests.servers.frontier import push_all
 from tests.servers.redis import RedisServer
 
 HOST = "http://host.example"
@@ -42,11 +43,11 @@ def names(first: int, count: int) -> Iterator[list[str]]:
 async def measure_filter(url: str, client: redis.Redis, urls: int, error_rate: float) -> Row:
     empty(client)
     frontier = Frontier(await connection.connect(url), "bench", "worker")
-    await frontier.open(Limits(seen_capacity=urls, seen_error_rate=error_rate), {}, "bench")
+    await frontier.open(Plan(seen_capacity=urls, seen_error_rate=error_rate), "bench")
     began_s = time.perf_counter()
     for batch in names(0, urls):
         # Marked as seen and not queued: what is measured is the filter.
-        await frontier.push([Push(Kind.FILTERED, HOST, 0, b"bench", name) for name in batch])
+        await push_all(frontier, [Push(Kind.FILTERED, HOST, 0, b"bench", name) for name in batch])
     took_s = time.perf_counter() - began_s
     bits: Any = client.strlen(keys.seen_prefix("bench", 0) + "0")
     row = {"urls": urls, "filter_mb": bits / 1e6, "filter_adds_per_s": urls / took_s}

@@ -17,18 +17,18 @@ The life of a URL, and who moves it
    ranked by `ranking.py` and collected by `discovery.py`. Seeds come through `seeds.py`, the pages
    of sitemaps through `sitemap_reading.py`, and ordinary Requests through `worker/requests.py` and
    `frontier/records.py`; all meet in `worker/exchange.py`. What belongs to a URL pattern that
-   brings nothing new is kept aside by `quarantine.py`, as FILTERED (pattern), until a user releases
+   brings nothing new is set aside by `quarantine.py`, as FILTERED (pattern), until a user releases
    it.
 2. `worker/delivery.py` pushes what was collected (`outbox.py`). In Redis, `frontier/lua/push.lua`
    asks the seen filter, puts what is new into its host's queue, and then marks it seen: QUEUED.
-   What others have pushed a worker hears with its leases (`frontier/seen_updates.py`): known links
-   stay here.
+   A lease brings what others have pushed (`frontier/seen_updates.py`), so that known links cost no
+   question.
 3. `frontier/lua/lease.lua` gives the best URLs of hosts that are due to one worker: LEASED. The
    host is checked out until the request has ended and its pause has passed. Hosts of a domain or an
    address (`politeness/groups.py`) can stand in line as one, and then that is checked out. Leases
    are taken ahead into a buffer, from which Scrapy's engine is served without waiting; what is in
    it when its host asks for rest goes back (`politeness/holds.py`).
-4. Before a page is fetched (`worker/admission.py`), `politeness/permission.py` has heard its host's
+4. Before a page is fetched (`worker/admission.py`), `politeness/permission.py` must know its host's
    robots.txt, which is itself a URL in the host's queue, in front of all others.
 5. Scrapy downloads (`fetch/`), the spider parses, items pass `pipelines/` into the feeds.
    `worker/tracking.py` writes down what happens; `engine/watch.py` tells when it is over;
@@ -42,15 +42,15 @@ The life of a URL, and who moves it
    it come back, its late verdicts find nothing to settle. Cut off from Redis for as long, it breaks
    off by itself what is under way.
 8. When nothing is queued, delayed or leased anywhere, `worker/finish.py` ends the crawl for all.
-   The next one begins with its first seed; until then workers wait in `worker/lobby.py`. What of a
-   crawl's plan can be changed while it goes on is in `worker/replan.py`.
+   The next one begins with its first seed; until then workers wait in `worker/next_crawl.py`.
+   What of a crawl's plan can be changed while it goes on is in `worker/replan.py`.
 
 Every script counts what it moves, so at any moment
 discovered = queued + delayed + leased + done + dead + filtered.
 
 What a restart loses: nothing that Redis has kept. A worker's buffers are repeated by others; what a
 Redis loses with its last unsaved second is found again, because a page is settled only after its
-links were pushed, and who brought a seed pushes it again (`worker/fresh_seeds.py`). Out of scope:
-rendering JavaScript, and exactly-once fetching (a page whose worker died while fetching it is
-fetched again).
+links were pushed, and a worker that brought a seed pushes it again (`worker/fresh_seeds.py`). Out
+of scope: rendering JavaScript, and exactly-once fetching (a page whose worker died while fetching
+it is fetched again).
 """

@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.settings import get_settings_priority
 
-from crawlproj.output.feeds import default_feeds
+from crawlproj.output.feeds import STORAGES, completed, default_feeds
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
+
+HANDLER = "crawlproj.fetch.handler.SafeDownloadHandler"
+TUNNEL_ERROR = "scrapy.core.downloader.handlers.http11.TunnelError"
 
 PLAIN: dict[str, Any] = {
     # The shared frontier
@@ -39,6 +42,7 @@ PLAIN: dict[str, Any] = {
     # Output
     "CRAWL_REPORTS": True,
     "FEED_EXPORT_ENCODING": "utf-8",
+    "FEED_URI_PARAMS": "crawlproj.output.feeds.uri_params",
     "LOG_FORMATTER": "crawlproj.engine.quiet_log.QuietLogFormatter",
     # A misspelt name of ours stops the start.
     "CRAWL_STRICT": True,
@@ -60,8 +64,8 @@ PARTS: dict[str, dict[str, Any]] = {
         "crawlproj.engine.parts.DownloaderStats": 850,
     },
     "DOWNLOAD_HANDLERS": {
-        "http": "crawlproj.fetch.handler.SafeDownloadHandler",
-        "https": "crawlproj.fetch.handler.SafeDownloadHandler",
+        "http": HANDLER,
+        "https": HANDLER,
         "data": None,
         "file": None,
         "ftp": None,
@@ -76,6 +80,7 @@ PARTS: dict[str, dict[str, Any]] = {
         "scrapy.extensions.memusage.MemoryUsage": None,
         "crawlproj.engine.memory_limit.MemoryLimit": 0,
     },
+    "FEED_STORAGES": STORAGES,
     "FEED_EXPORTERS": {
         "csv": "crawlproj.output.rows.CsvRowExporter",
         **dict.fromkeys(("jsonlines", "jsonl", "jl"), "crawlproj.output.rows.JsonRowExporter"),
@@ -94,6 +99,7 @@ class Addon:
 
     def update_settings(self, settings: BaseSettings) -> None:
         set_up(settings)
+        _retry_what_ours_raise(settings)
 
 
 def set_up(settings: BaseSettings) -> None:
@@ -104,6 +110,21 @@ def set_up(settings: BaseSettings) -> None:
     for name, parts in PARTS.items():
         _add(settings, name, parts)
     _add(settings, "FEEDS", default_feeds())
+    feeds = settings.getdict("FEEDS")
+    if settings.get("FEED_URI"):  # of old; Scrapy goes by FEEDS where both name a file
+        feeds.setdefault(settings["FEED_URI"], {"format": settings["FEED_FORMAT"]})
+    feeds = {uri: completed(feed) for uri, feed in feeds.items()}
+    settings.set("FEEDS", feeds, priority=settings.getpriority("FEEDS") or "addon")
+
+
+def _retry_what_ours_raise(settings: BaseSettings) -> None:
+    """Leave out of Scrapy's RETRY_EXCEPTIONS what only its own handler raises: to load that module
+    for the name takes each worker longer than any other at its start."""
+    handlers = settings.getdict("DOWNLOAD_HANDLERS")
+    is_ours = all(handlers[scheme] == HANDLER for scheme in ("http", "https"))
+    if is_ours and not settings.getpriority("RETRY_EXCEPTIONS"):
+        raised = [one for one in settings["RETRY_EXCEPTIONS"] if one != TUNNEL_ERROR]
+        settings.set("RETRY_EXCEPTIONS", raised, priority="addon")
 
 
 def _add(settings: BaseSettings, name: str, parts: dict[str, Any]) -> None:

@@ -1,8 +1,8 @@
 """The errors that a user of the project may meet, and those that end a request.
 
 Each of the first is a sentence that says what is wrong and what to do about it; whoever shows it
-prints `str(error)` and nothing more. By the others rooms tell each other what happened to a
-request. This module knows nothing of Redis or the command line.
+prints `str(error)` and nothing more. The others say to another room what happened to a request.
+This module knows nothing of Redis or the command line.
 """
 
 from __future__ import annotations
@@ -59,3 +59,7 @@ class AddressRefused(IgnoreRequest):
     def __init__(self, host: str, refused: dict[str, str]) -> None:
         found = ", ".join(f"{address} ({reason})" for address, reason in refused.items())
         super().__init__(f"Refused address of {host}: {found}; CRAWL_ALLOW_ADDRESSES allows more")
+
+
+class HostUnreachable(Exception):
+    """A host that does not give its robots.txt: nothing of it may be asked for."""

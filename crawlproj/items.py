@@ -34,6 +34,11 @@ class PageItem:
     referer: str = ""
     worker: str
     redirect_to: str = ""
+    lease: int = 0
+    etag: str = ""
+    last_modified: str = ""
+    canonical: str = ""
+    language: str = ""
 
 
 @dataclass(slots=True, kw_only=True)

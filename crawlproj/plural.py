@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_IRREGULAR = {"try": "tries", "is": "are"}
+_IRREGULAR = {"try": "tries", "is": "are", "it": "them"}
 
 
 def plural(count: int, word: str) -> str:

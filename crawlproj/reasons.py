@@ -60,6 +60,11 @@ FILTERED = (
     Reason("robots_txt", "a robots.txt itself: read, and no page", "nothing"),
     Reason("sitemap", "a sitemap itself: read, and no page", "nothing"),
     Reason(
+        "checked",
+        "a link that is only asked for (`check`), and is there: no page, no row, no part of a budget",
+        "nothing",
+    ),
+    Reason(
         "noindex",
         "the page asks not to be indexed, and `CRAWL_NOINDEX` is on: its links count, it has no row",
         "`CRAWL_NOINDEX = False`",
@@ -111,7 +116,7 @@ FILTERED = (
 DEAD = (
     Reason(
         "http_NNN",
-        "the server answered with that status",
+        "the server answered with that status, which is neither a success nor a redirect",
         "404 and 410: mend the page in `referer`; 403: ask the site; 429 and 5xx: `scrapy dead --retry` later",
     ),
     Reason(
@@ -123,6 +128,11 @@ DEAD = (
         "connection",
         "nobody answers at that port, or the connection broke",
         "`scrapy dead --retry` later",
+    ),
+    Reason(
+        "unreachable",
+        "a link that is only asked for (`check`), whose host does not even give its robots.txt",
+        "mend the page in `referer`, or `scrapy dead --retry` later",
     ),
     Reason("timeout", "no answer within `DOWNLOAD_TIMEOUT`", "raise it, or retry later"),
     Reason("size", "more than `DOWNLOAD_MAXSIZE` bytes, packed or unpacked", "raise it"),
@@ -137,7 +147,7 @@ DEAD = (
     Reason(
         "certificate",
         "the certificate is not for that name, too old, or signed by nobody known",
-        "nothing, or trust its authority",
+        "nothing, or trust its authority (`CRAWL_CA_FILE`)",
     ),
     Reason("redirect_loop", "redirects in a circle, or more than 20", "mend the page in `referer`"),
     Reason(

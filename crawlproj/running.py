@@ -1,89 +1,164 @@
 """The crawl that a worker is at work on, as spiders, middlewares, extensions and handlers see it.
 
 They ask for it with `running_crawl(crawler)`; whoever joins the crawl has announced it here. Nobody
-reaches through Scrapy's engine into the scheduler. Names the parts of every room, and imports none:
-this is below all of them.
+reaches through Scrapy's engine into the scheduler. Stands right above `frontier/`, whose types it
+names; what rooms above give is named by what can be asked of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from scrapy.utils.misc import load_object
 
 if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
+    from scrapy.http import Response
+    from scrapy.http.cookies import CookieJar
     from scrapy.settings import BaseSettings
 
     from crawlproj.config import Config
-    from crawlproj.discover.discovery import Discovery
-    from crawlproj.fetch.cookies import SharedCookies
     from crawlproj.frontier.frontier import Frontier
-    from crawlproj.frontier.outcomes import Held
-    from crawlproj.politeness.holds import Holds
-    from crawlproj.politeness.permission import Permission
+    from crawlproj.frontier.messages import Lease, Settlement
+    from crawlproj.frontier.outcomes import Attempt, Outcome
     from crawlproj.urls import Url
-    from crawlproj.worker.exchange import Worker
-    from crawlproj.worker.tracking import Tracking
 
 _JOINED = "crawlproj_running_crawl"
 _AWAITED = "crawlproj_when_joined"
 """Attributes of Scrapy's crawler: its life is that of what they hold."""
 
 
-@dataclass(kw_only=True)
-class RunningCrawl:
-    """What others may use of a crawl that this worker has joined."""
+class ReadPage(NamedTuple):
+    """What a spider has read of a page: its links as they are written, the URL that they are to be
+    understood from, and what their queries are escaped in."""
 
-    config: Config
-    """This worker's settings, with the plan of the crawl."""
-    redis: tuple[str, dict[str, Any]]
-    """The URL and the parameters of the Redis in use."""
-    frontier: Frontier
-    worker: Worker
-    tracking: Tracking
-    discovery: Discovery
-    holds: Holds
-    permission: Permission | None
-    cookies: SharedCookies | None
-    on_handed_in: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
-    """Called when all is settled, while the feeds and the frontier are still open."""
+    url: Url
+    body: bytes
+    hrefs: Sequence[str]
+    base: Url
+    depth: int
+    encoding: str = "utf-8"
 
 
 class Links(Protocol):
-    """What a spider does with the links of its pages."""
+    """What a spider does with the links of its pages (discover/discovery.py)."""
 
     @property
     def worker_name(self) -> str: ...
 
-    def normal(self, url: str, base: Url | None = None, encoding: str = "utf-8") -> Url: ...
+    @property
+    def wants_media(self) -> bool: ...
+
+    def normal(self, url: str, base: Url | None = None, *, encoding: str = "utf-8") -> Url: ...
 
     def seed_priority(self, url: Url) -> int: ...
 
-    def read(
-        self,
-        page: Url,
-        body: bytes,
-        hrefs: Sequence[str],
-        base: Url,
-        depth: int,
-        *,
-        encoding: str = "utf-8",
-    ) -> int: ...
+    def read(self, page: ReadPage) -> int: ...
 
     def redirect(self, url: Url, depth: int, referer: str, passed: list[str]) -> str: ...
 
 
+class RankedLinks(Links, Protocol):
+    """Links that are ranked by how many pages their hosts have had."""
+
+    def count_page(self, host: str, pages: int) -> None: ...
+
+
+class CloserReading(Protocol):
+    """How pages are read of which more is wanted than the links to follow
+    (discover/closer_reading.py)."""
+
+    def read(self, body: bytes, charset: str | None) -> Any: ...
+
+    def note(self, url: Url, read: Any, depth: int, *, is_nofollow: bool) -> None: ...
+
+    def note_redirect(self, url: str, target: str) -> None: ...
+
+    def verdict(self, response: Response, attempt: Attempt, passed: list[str]) -> Outcome: ...
+
+    def check_redirect(self, attempt: Attempt, target: Url, passed: list[str]) -> None: ...
+
+
+class PageToRead(NamedTuple):
+    """A page whose attributes are wanted."""
+
+    url: str
+    body: bytes
+    charset: str | None
+    """What the HTTP header says."""
+    language: str
+    """As declared."""
+    canonical: str
+    fetched_at: str
+
+
+class PageAttributes(Protocol):
+    """What pages say of themselves (output/attributes/table.py)."""
+
+    def add(self, page: PageToRead) -> None: ...
+
+
 class Leases(Protocol):
-    """What is known of the pages in hand."""
+    """What is known of the pages in hand (worker/tracking.py)."""
 
-    def of(self, request: Request | None) -> Held | None: ...
+    def of(self, request: Request | None) -> Attempt | None: ...
 
 
-class PagesAtHand(Protocol):
+class Holds(Protocol):
+    """Hosts that asked to be left alone (politeness/holds.py)."""
+
+    def note(self, lease: Lease, hold_ms: int, *, for_group: bool) -> None: ...
+
+
+class Permission(Protocol):
+    """What robots.txt files say (politeness/permission.py)."""
+
+    def delay_s(self, host: str) -> float | None: ...
+
+
+class Cookies(Protocol):
+    """What workers share of a session (fetch/cookies.py)."""
+
+    def jar(self, request: Request) -> CookieJar: ...
+
+    def has_changed(self, request: Request) -> None: ...
+
+
+@dataclass
+class Tally:
+    """What a worker has settled."""
+
+    pages: int = 0
+    bytes: int = 0
+    dead: int = 0
+
+    def add(self, settled: Iterable[tuple[int, Settlement]]) -> None:
+        """Count leases that have ended."""
+        for _, one in settled:
+            self.bytes += one.size
+            if one.verdict == "done":
+                self.pages += 1
+            elif one.verdict == "dead":
+                self.dead += 1
+
+
+class AtWork(Protocol):
+    """The worker itself (worker/exchange.py)."""
+
+    @property
+    def has_valid_leases(self) -> bool: ...
+
+    @property
+    def scope(self) -> set[str]: ...
+
+    @property
+    def tally(self) -> Tally: ...
+
+
+class PageContext(Protocol):
     """What a spider needs of a crawl to read a page: of one that runs, or of none at all, where a
     command of Scrapy's looks at a page by itself (worker/detached.py)."""
 
@@ -95,6 +170,59 @@ class PagesAtHand(Protocol):
 
     @property
     def tracking(self) -> Leases: ...
+
+    @property
+    def closer_reading(self) -> CloserReading | None:
+        """Where more is wanted of pages than the links to follow."""
+
+    @property
+    def attributes(self) -> PageAttributes | None:
+        """Where rows are wanted of what pages say of themselves."""
+
+
+class RunningCrawl(Protocol):
+    """What others may use of a crawl that this worker has joined (worker/crawl.py)."""
+
+    @property
+    def config(self) -> Config:
+        """This worker's own settings; what belongs to the crawl is in the frontier's plan."""
+
+    @property
+    def redis(self) -> tuple[str, dict[str, Any]]:
+        """The URL and the parameters of the Redis in use."""
+
+    @property
+    def frontier(self) -> Frontier: ...
+
+    @property
+    def worker(self) -> AtWork: ...
+
+    @property
+    def tracking(self) -> Leases: ...
+
+    @property
+    def discovery(self) -> RankedLinks: ...
+
+    @property
+    def holds(self) -> Holds: ...
+
+    @property
+    def permission(self) -> Permission | None: ...
+
+    @property
+    def cookies(self) -> Cookies | None: ...
+
+    @property
+    def closer_reading(self) -> CloserReading | None:
+        """Where more is wanted of pages than the links to follow."""
+
+    @property
+    def attributes(self) -> PageAttributes | None:
+        """Where rows are wanted of what pages say of themselves."""
+
+    @property
+    def on_handed_in(self) -> list[Callable[[], Awaitable[None]]]:
+        """Called when all is settled, while the feeds and the frontier are still open."""
 
 
 class SharesFrontier:

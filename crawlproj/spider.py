@@ -17,20 +17,18 @@ from scrapy import Request
 from scrapy.http import Response, TextResponse
 from w3lib.encoding import http_content_type_encoding
 
-from crawlproj.config import BY_URL, Config, arguments, refuse_unknown_arguments
-from crawlproj.discover import links
+from crawlproj.config import BY_URL, Config, take_arguments
+from crawlproj.discover import declared, links
 from crawlproj.discover.seeds import read_seeds, seed_fields
 from crawlproj.errors import RedirectLoop, RedirectNowhere
 from crawlproj.fetch.content import body_size
 from crawlproj.frontier.outcomes import Filtered
 from crawlproj.items import PageItem, utc_timestamp
 from crawlproj.politeness.robots import directives
-from crawlproj.running import Links, PagesAtHand, is_in_use, running_crawl
-from crawlproj.server import connection
+from crawlproj.running import Links, PageContext, PageToRead, ReadPage, running_crawl
 from crawlproj.urls import Url, UrlError, location
 from crawlproj.worker.detached import Detached
 from crawlproj.worker.identity import name_worker
-from crawlproj.worker.lobby import check_seed
 
 if TYPE_CHECKING:
     from typing import Self
@@ -38,7 +36,11 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
+    from crawlproj.frontier.outcomes import Attempt
+
 REDIRECTS = (301, 302, 303, 307, 308)
+CHOICES = 300
+"""Followed where the server says which choice it prefers; else a page that links to them."""
 MOST_REDIRECTS = 20
 
 
@@ -66,10 +68,13 @@ class SiteSpider(scrapy.Spider):
 
     name = "site"
     starts_with_seeds = True
+    handle_httpstatus_list: Iterable[int]
+    stores_pages = True
+    """Its pages can be kept by URL (CRAWL_STORE)."""
     custom_settings = {
         # A redirect is a page with one link: it goes through the frontier like any other.
         "REDIRECT_ENABLED": False,
-        "HTTPERROR_ALLOWED_CODES": list(REDIRECTS),
+        "HTTPERROR_ALLOWED_CODES": [CHOICES, *REDIRECTS],
         # It would parse every page once more.
         "METAREFRESH_ENABLED": False,
     }
@@ -96,22 +101,19 @@ class SiteSpider(scrapy.Spider):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
-        refuse_unknown_arguments(kwargs)
-        for name, setting in arguments().items():
-            if name in kwargs:
-                crawler.settings.set(setting, kwargs[name], priority="cmdline")
+        take_arguments(crawler.settings, kwargs)
         name_worker(crawler.settings)
-        if is_in_use(crawler.settings):
-            connection.resolve(crawler.settings)
-        return super().from_crawler(crawler, *args)
+        spider = super().from_crawler(crawler, *args)
+        if wanted := getattr(spider, "handle_httpstatus_list", None):
+            # Scrapy goes by it instead of the setting: redirects are to come here all the same.
+            spider.handle_httpstatus_list = [*wanted, CHOICES, *REDIRECTS]
+        return spider
 
     async def start(self) -> AsyncIterator[Request]:
         for seed in read_seeds(Config.from_settings(self.settings).seeds):
             url, meta = self._normal(seed), {"is_start_request": True}
             priority = self._discovery().seed_priority(url)
             yield Request(str(url), dont_filter=True, meta=meta, priority=priority)
-
-    check_seed = staticmethod(check_seed)
 
     def make_request_from_data(self, data: bytes) -> Request:
         """A seed from `site:start_urls`."""
@@ -127,7 +129,7 @@ class SiteSpider(scrapy.Spider):
         found without Requests, and stay so; for Requests of your own, override `parse`."""
 
     def parse(self, response: Response) -> Iterator[Any]:
-        is_redirect = response.status in REDIRECTS
+        is_redirect = _is_redirect(response)
         if is_redirect:
             page = self._redirect(response)
         elif isinstance(response, TextResponse) and _is_html(response):
@@ -135,11 +137,22 @@ class SiteSpider(scrapy.Spider):
         else:
             page = self._page(response)
         if page is not None:
+            if self._has_store:
+                self._store(response, page)
             yield page
             if self._has_own_items and not is_redirect:
                 yield from self._own_items(response, page)
         if "_detached" in self.__dict__:
             yield from self._detached.take()
+
+    @cached_property
+    def _has_store(self) -> bool:
+        return bool(self._crawl().config.store)
+
+    def _store(self, response: Response, page: PageItem) -> None:
+        """Have a page kept by its URL, if it ends well."""
+        if attempt := self._crawl().tracking.of(response.request):
+            attempt.stored = page, response.body
 
     @cached_property
     def _has_own_items(self) -> bool:
@@ -152,26 +165,52 @@ class SiteSpider(scrapy.Spider):
             yield item
 
     def _read(self, response: TextResponse) -> PageItem | None:
-        config = self._config()
-        page = links.extract(
-            response.body, _charset(response), images=config.media, skip_nofollow=config.nofollow
-        )
+        crawl = self._crawl()
+        config, closer = crawl.config, crawl.closer_reading
+        if closer is None:
+            page = links.extract(
+                response.body,
+                _charset(response),
+                images=crawl.discovery.wants_media,
+                skip_nofollow=config.nofollow,
+            )
+        else:
+            read = closer.read(response.body, _charset(response))
+            page = read.page
         said = directives(response.headers.getlist("X-Robots-Tag"), self._robots_name)
         is_nofollow = config.nofollow and (page.nofollow or "nofollow" in said)
         found = 0 if is_nofollow else self._follow(response, page)
+        if closer is not None:
+            url, depth = self._normal(response.url), response.meta.get("depth", 0)
+            closer.note(url, read, depth, is_nofollow=is_nofollow)
         if config.noindex and (page.noindex or "noindex" in said):
             self._leave_out(response)
             return None
-        return self._page(response, title=page.title, links=found)
+        row = self._page(
+            response,
+            title=page.title,
+            links=found,
+            canonical=self._canonical(response, page),
+            language=declared.language(response.body, response.headers),
+        )
+        if crawl.attributes is not None:
+            crawl.attributes.add(_to_read(response, row))
+        return row
+
+    def _canonical(self, response: Response, page: links.Page) -> str:
+        """The URL by which a page wants to be known, in the form of all others."""
+        href = declared.canonical(response.body)
+        if not href or href == response.url:
+            return href
+        try:
+            return str(self._normal(href, links.base_of(page, self._normal(response.url))))
+        except UrlError:
+            return ""
 
     def _leave_out(self, response: Response) -> None:
         """No row for a page that does not want to be indexed; the ledger says why."""
-        if held := self._crawl().tracking.of(response.request):
-            held.decide(Filtered("noindex"))
-
-    def _config(self) -> Config:
-        """Every setting of ours, with the plan of the crawl that this worker has joined."""
-        return self._crawl().config
+        if attempt := self._crawl().tracking.of(response.request):
+            attempt.decide(Filtered("noindex"))
 
     @cached_property
     def _robots_name(self) -> str:
@@ -183,7 +222,7 @@ class SiteSpider(scrapy.Spider):
     def _discovery(self) -> Links:
         return self._crawl().discovery
 
-    def _crawl(self) -> PagesAtHand:
+    def _crawl(self) -> PageContext:
         """The crawl that this worker is at; a stand-in where a command of Scrapy's looks at a page
         without one."""
         return running_crawl(self.crawler) or self._detached
@@ -199,15 +238,17 @@ class SiteSpider(scrapy.Spider):
         if page.overflow:
             self._count_left_out(response.url, page.overflow)
         encoding = links.query_encoding(page.encoding)
-        read = self._discovery().read
-        return read(url, response.body, page.links, base, depth, encoding=encoding)
+        read = ReadPage(url, response.body, page.links, base, depth, encoding)
+        return self._discovery().read(read)
 
     def _count_left_out(self, url: str, count: int) -> None:
         assert self.crawler.stats is not None
         self.crawler.stats.inc_value("crawl/links_left_out", count)
         self.logger.warning(
             "%s has %s links more than the %s that are kept",
-            *(url, f"{count:,}", f"{links.MAX_LINKS:,}"),
+            url,
+            f"{count:,}",
+            f"{links.MAX_LINKS:,}",
         )
 
     def _redirect(self, response: Response) -> PageItem | None:
@@ -220,7 +261,26 @@ class SiteSpider(scrapy.Spider):
             return None
         follow = self._discovery().redirect
         to = follow(target, response.meta.get("depth", 0), response.url, passed)
+        if closer := self._crawl().closer_reading:
+            closer.note_redirect(response.url, to)
         return self._page(response, redirect_to=to)
+
+    def checked(self, response: Response) -> None:
+        """The answer to a link that is only asked whether it is there (CRAWL_CHECK)."""
+        crawl = self._crawl()
+        attempt, closer = crawl.tracking.of(response.request), crawl.closer_reading
+        if attempt is None or closer is None:
+            return
+        passed = [*response.meta.get("redirects", ()), response.url]
+        if not _is_redirect(response):
+            attempt.decide(closer.verdict(response, attempt, passed[:-1]))
+            return
+        try:
+            target = self._target(response, passed)
+        except (RedirectLoop, RedirectNowhere) as error:
+            self._fail(response, error)
+            return
+        closer.check_redirect(attempt, target, passed)
 
     def _target(self, response: Response, passed: list[str]) -> Url:
         to = location(response.headers.get("Location"))
@@ -236,15 +296,17 @@ class SiteSpider(scrapy.Spider):
 
     def _fail(self, response: Response, error: Exception) -> None:
         """Let the page end dead, for this error."""
-        if held := self._crawl().tracking.of(response.request):
-            held.error = error
+        if attempt := self._crawl().tracking.of(response.request):
+            attempt.error = error
         self.logger.warning("%s redirects %s", response.url, error)
 
     def _page(self, response: Response, **columns: Any) -> PageItem:
         request = response.request
         assert request is not None
         content_type = response.headers.get("Content-Type", b"") or b""
-        fetched_at, elapsed_ms = self._timing(response)
+        attempt = self._crawl().tracking.of(request)
+        fetched_at, elapsed_ms = _timing(response, attempt)
+        versions = declared.versions(response.headers)
         return PageItem(
             url=response.url,
             status=response.status,
@@ -257,16 +319,31 @@ class SiteSpider(scrapy.Spider):
             elapsed_ms=elapsed_ms,
             referer=response.meta.get("referer", ""),
             worker=self._discovery().worker_name,
+            lease=attempt.lease.token if attempt else 0,
+            etag=versions.etag,
+            last_modified=versions.last_modified,
             **columns,
         )
 
-    def _timing(self, response: Response) -> tuple[str, int]:
-        """When the response had come, however long it waited to be read, and what it took from the
-        beginning of its request: what `scrapy audit` judges by."""
-        held = self._crawl().tracking.of(response.request)
-        if held is None:
-            return utc_timestamp(), round(response.meta.get("download_latency", 0) * 1000)
-        return utc_timestamp(time.time() - held.ended_ago_s), round(held.took_s * 1000)
+
+def _is_redirect(response: Response) -> bool:
+    return response.status in REDIRECTS or (
+        response.status == CHOICES and "Location" in response.headers
+    )
+
+
+def _timing(response: Response, attempt: Attempt | None) -> tuple[str, int]:
+    """When the response had come, however long it waited to be read, and what it took from the
+    beginning of its request: what `scrapy audit` judges by."""
+    if attempt is None:
+        return utc_timestamp(), round(response.meta.get("download_latency", 0) * 1000)
+    return utc_timestamp(time.time() - attempt.ended_ago_s), round(attempt.took_s * 1000)
+
+
+def _to_read(response: Response, row: PageItem) -> PageToRead:
+    return PageToRead(
+        row.url, response.body, _charset(response), row.language, row.canonical, row.fetched_at
+    )
 
 
 def _charset(response: Response) -> str | None:

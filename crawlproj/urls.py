@@ -100,6 +100,11 @@ class Url(NamedTuple):
     def __str__(self) -> str:
         return self.host + self.path
 
+    @property
+    def authority(self) -> str:
+        """The host without its scheme: `example.com:8080`."""
+        return self.host.partition("://")[2]
+
 
 def param_pattern(names: Iterable[str]) -> re.Pattern[str]:
     """Compile names of parameters to drop (as in `SESSION_PARAMS`) for `normalise`."""

@@ -22,23 +22,29 @@ ROOMS = {
     "demo": "the bundled web",
     "operate": "status, why, doctor, audit, fleet",
     "output": "feeds, rows, merge, summary",
-    "engine": "what bends Scrapy, nothing else",
     "worker": "what a worker holds and owes",
     "fetch": "connections, addresses, content",
     "discover": "links, seeds, rules, ranking",
     "politeness": "robots.txt, pauses, holds, groups",
     "frontier": "what Redis keeps, and its scripts",
     "server": "which Redis",
+    "engine": "what bends Scrapy, nothing else",
 }
 """From the top to the bottom: a room imports only from those below it."""
 
 DOORS = ("addon", "scheduler", "dupefilter", "spider")
 """Modules at the top of the package: they may know every room, and no room knows them."""
 
-SHARED = sorted({"config", *(path.stem for path in PACKAGE.glob("[!_]*.py"))} - {*DOORS})
+LANDING = "running"
+"""The module at the top that stands right above the frontier, whose types it names: rooms above
+that know it, rooms below do not."""
+
+SHARED = sorted({"config", *(path.stem for path in PACKAGE.glob("[!_]*.py"))} - {*DOORS, LANDING})
 """All others at the top, and the settings: every room may know them, and they know no room."""
 
-ORDER = [*DOORS, *ROOMS, *SHARED]
+_ROOMS = list(ROOMS)
+_FRONTIER = _ROOMS.index("frontier")
+ORDER = [*DOORS, *_ROOMS[:_FRONTIER], LANDING, *_ROOMS[_FRONTIER:], *SHARED]
 
 
 class Edge(NamedTuple):

@@ -1,16 +1,40 @@
-"""What every test may ask for: a clean Redis, a clean Redis Cluster.
+"""What every test may ask for: a clean Redis, a clean Redis Cluster, Scrapy without our parts.
 
 The processes live as long as the pytest worker; each test gets them empty.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
 from redis import Redis
 
+from crawlproj.config.environment import PLAIN_SCRAPY
 from tests.servers.redis import RedisCluster, RedisServer
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test with the mark `also_plain` runs twice."""
+    if metafunc.definition.get_closest_marker("also_plain") and PLAIN_SCRAPY not in os.environ:
+        metafunc.fixturenames.append("scrapys_own_parts")
+        metafunc.parametrize(
+            "scrapys_own_parts", [False, True], indirect=True, ids=["ours", "plain"]
+        )
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("needs_ours") and os.environ.get(PLAIN_SCRAPY):
+        pytest.skip("Scrapy's own parts cannot do it")
+
+
+@pytest.fixture
+def scrapys_own_parts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the processes of a test use Scrapy's own parts, as with a Scrapy that ours were not
+    tested with."""
+    if request.param:
+        monkeypatch.setenv(PLAIN_SCRAPY, "1")
 
 
 @pytest.fixture(scope="session")

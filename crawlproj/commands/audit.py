@@ -1,4 +1,4 @@
-"""`scrapy audit LOG`: whether every host was treated as politely as it was meant to be."""
+"""`scrapy audit LOG`: tells by a log of requests whether every host was treated politely."""
 
 from __future__ import annotations
 

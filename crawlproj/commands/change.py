@@ -1,9 +1,8 @@
-"""`scrapy change site pages=5000`: the crawl's budgets, depth, time and pace, while it goes on."""
+"""`scrapy change site pages=5000`: changes budgets, depth, time and pace while it goes on."""
 
 from __future__ import annotations
 
 import argparse
-import json
 
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.operate.command import FrontierCommand, show
@@ -17,7 +16,7 @@ class Command(FrontierCommand):
 
     def long_desc(self) -> str:
         return (
-            f"Changes {', '.join(replan.CHANGEABLE)} of a crawl that runs, is paused or stopped, "
+            f"Changes {', '.join(replan.FIELDS)} of a crawl that runs, is paused or stopped, "
             "for all workers: they hear of it within a heartbeat. Budgets and depth can be raised; "
             "minutes count from now. Without NAME=VALUE it shows what the crawl goes by."
         )
@@ -29,8 +28,8 @@ class Command(FrontierCommand):
         wanted = replan.parse(rest)
         if wanted:
             now = await replan.change(frontier, wanted)
-        elif meta := await frontier.attach():
-            now = replan.changeable(json.loads(meta["plan"]), frontier.limits)
+        elif await frontier.attach():
+            now = replan.changeable(frontier.plan)
         else:
             show(opts, {}, f"{frontier.crawl}: there is no such crawl")
             return 1

@@ -5,25 +5,23 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
-from typing import TYPE_CHECKING
 
 from scrapy.commands import crawl
 from scrapy.exceptions import UsageError
 from scrapy.utils.project import inside_project
 
 from crawlproj.engine import memory_limit
+from crawlproj.engine.commands import MakesCrawler
 from crawlproj.errors import ConfigError, CrawlError
-from crawlproj.operate.command import check_profile, check_start, speak_in_one_line
+from crawlproj.operate.command import check_project, check_start, hide_usage
 from crawlproj.running import is_in_use
-
-if TYPE_CHECKING:
-    from scrapy import Spider
-    from scrapy.crawler import Crawler
 
 EXIT_CODES = {memory_limit.REASON: memory_limit.REPLACE_ME, "failed": 1, "could not start": 1}
 """By the reason for which the spider closed; others are 0."""
 
-NO_PROJECT = "no project is here: go to the folder of yours, where its scrapy.cfg is"
+NO_PROJECT = (
+    "no project is here, so that only site is known: go to the folder where its scrapy.cfg is"
+)
 
 CHATTER = (
     "scrapy.utils.log",
@@ -37,17 +35,16 @@ CHATTER = (
 """Loggers that fill two screens at each start and end; they speak at DEBUG."""
 
 
-class Command(crawl.Command):
+class Command(MakesCrawler, crawl.Command):
     def add_options(self, parser: argparse.ArgumentParser) -> None:
-        speak_in_one_line(parser)
+        hide_usage(parser)
         super().add_options(parser)
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
-        check_profile()
-        if not inside_project():
-            raise UsageError(NO_PROJECT)
+        assert self.settings is not None
+        check_project(self.settings)
         super().process_options(args, opts)
-        if self.settings is not None and self.settings.get("LOG_LEVEL") != "DEBUG":
+        if self.settings.get("LOG_LEVEL") != "DEBUG":
             for name in CHATTER:
                 # By a filter, since Scrapy resets the levels of its loggers when it starts.
                 logging.getLogger(name).addFilter(_is_warning)
@@ -59,6 +56,8 @@ class Command(crawl.Command):
             super().run(args, opts)
             return
         spiders = self.crawler_process.spider_loader.list()
+        if args and args[0] not in spiders and not inside_project():
+            raise UsageError(f"{args[0]}: {NO_PROJECT}")
         try:
             check_start(self.settings, spiders, args, opts.spargs)
         except ConfigError as error:
@@ -68,13 +67,9 @@ class Command(crawl.Command):
             self.exitcode = 1
             return
         super().run(args, opts)
-        assert self._crawler.stats is not None
-        reason = self._crawler.stats.get_value("finish_reason")
+        assert self.crawler is not None and self.crawler.stats is not None
+        reason = self.crawler.stats.get_value("finish_reason")
         self.exitcode = self.exitcode or EXIT_CODES.get(reason, 0)
-
-    def _create_crawler(self, spidercls: type[Spider] | str) -> Crawler:
-        self._crawler = super()._create_crawler(spidercls)
-        return self._crawler
 
 
 def _is_warning(record: logging.LogRecord) -> bool:

@@ -1,4 +1,4 @@
-"""`scrapy dead site`: the dead letters, and what to do with them."""
+"""`scrapy dead site`: lists the dead letters, or writes, retries or forgets them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import IO
 from crawlproj.config import Config
 from crawlproj.errors import ConfigError
 from crawlproj.frontier.frontier import Frontier
-from crawlproj.frontier.messages import Letter
+from crawlproj.frontier.messages import DeadLetter
 from crawlproj.operate import dead_letters
 from crawlproj.operate.command import FrontierCommand, show
 from crawlproj.operate.crawls import next_step
@@ -59,10 +59,10 @@ class Command(FrontierCommand):
         _hosts(opts.host)
 
     async def work(self, frontier: Frontier, rest: list[str], opts: argparse.Namespace) -> int:
-        found: list[Letter] = []
+        found: list[DeadLetter] = []
         if await frontier.attach():
-            wanted = dead_letters.Wanted(opts.reason, _hosts(opts.host))
-            found = [letter async for letter in dead_letters.find(frontier, wanted)]
+            selection = dead_letters.Selection(opts.reason, _hosts(opts.host))
+            found = [letter async for letter in dead_letters.find(frontier, selection)]
         if opts.retry:
             count = await dead_letters.retry(frontier, found)
             text = f"{count:,} queued again{await next_step(frontier, count)}"
@@ -96,7 +96,7 @@ def _hosts(text: str | None) -> frozenset[str] | None:
         raise ConfigError(f"--host: {error}") from None
 
 
-def _export(found: Sequence[Letter], path: Path) -> None:
+def _export(found: Sequence[DeadLetter], path: Path) -> None:
     try:
         with path.open("w", newline="", encoding="utf-8", errors="replace") as file:
             _write(found, file, as_json=path.suffix == ".jsonl")
@@ -104,7 +104,7 @@ def _export(found: Sequence[Letter], path: Path) -> None:
         raise ConfigError(f"--export {path}: cannot be written: {error.strerror}") from None
 
 
-def _write(found: Sequence[Letter], file: IO[str], *, as_json: bool) -> None:
+def _write(found: Sequence[DeadLetter], file: IO[str], *, as_json: bool) -> None:
     if as_json:
         file.writelines(json.dumps(dead_letters.row(letter)) + "\n" for letter in found)
         return
@@ -113,7 +113,7 @@ def _write(found: Sequence[Letter], file: IO[str], *, as_json: bool) -> None:
     writer.writerows(dead_letters.row(letter) for letter in found)
 
 
-def _as_text(crawl: str, found: Sequence[Letter]) -> str:
+def _as_text(crawl: str, found: Sequence[DeadLetter]) -> str:
     if not found:
         return f"{crawl}: no such dead letters"
     lines = [f"{crawl}: {len(found):,} dead", ""]
@@ -128,7 +128,7 @@ def _as_text(crawl: str, found: Sequence[Letter]) -> str:
     return "\n".join(lines)
 
 
-def _as_lines(letter: Letter) -> list[str]:
+def _as_lines(letter: DeadLetter) -> list[str]:
     """The URL, and below it where it was found: what has to be mended is there."""
     row = dead_letters.row(letter)
     tries = f"{row['attempts']:>3} {plural(row['attempts'], 'try'):<5}"

@@ -15,8 +15,7 @@ from crawlproj.demo import DemoError, DemoServer, WebSpec
 from crawlproj.errors import ConfigError
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.operate import purge
-from crawlproj.operate.command import ProjectCommand
-from crawlproj.server import connection
+from crawlproj.operate.command import ProjectCommand, connected
 
 SPIDER, CRAWL = "site", "demo"
 RUN = "demo-"
@@ -48,7 +47,7 @@ class Command(ProjectCommand):
     def _crawl(self, seed: str, opts: argparse.Namespace) -> int:
         assert self.settings is not None
         own = [word for given in opts.set for word in ("-s", given)]
-        given = {"crawl": CRAWL, "seeds": seed, "scope": "any"}
+        given = {"crawl": CRAWL, "seeds": seed, "scope": "any", "links": "true"}
         fleet = ["fleet", SPIDER, "-n", str(opts.workers)]
         for name, value in given.items():
             fleet += ["-a", f"{name}={value}"]
@@ -61,14 +60,11 @@ class Command(ProjectCommand):
                 f"What was written until then is in {folder}; scrapy merge {CRAWL} puts it together"
             )
             return code
-        return _call("merge", CRAWL, *own)
+        return _call("merge", CRAWL, *own) or _call("report", CRAWL, *own)
 
     async def _clear(self) -> None:
-        """A demo that was interrupted is forgotten, its web is gone; your own crawl is not."""
-        assert self.settings is not None
-        resolved = connection.resolve_for_command(self.settings)
-        client = await connection.connect(resolved.url, resolved.params)
-        try:
+        """Forget a demo that was interrupted, since its web is gone; never a crawl of your own."""
+        async with connected(self.settings, may_begin=True) as client:
             frontier = Frontier(client, CRAWL, "")
             meta = await frontier.attach()
             if not meta or meta["state"] == "finished":
@@ -80,8 +76,6 @@ class Command(ProjectCommand):
                     "then there is room for the demo"
                 )
             await purge.purge(frontier)
-        finally:
-            await client.aclose()
 
 
 def _call(*words: str) -> int:

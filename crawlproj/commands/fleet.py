@@ -1,4 +1,4 @@
-"""`scrapy fleet site -n 4`: several workers on this machine, started and ended together.
+"""`scrapy fleet site -n 4`: starts several workers on this machine, and ends when all of them have.
 
 A worker that ends early, at its memory limit or by a signal, gets a successor (operate/fleet.py).
 """
@@ -6,7 +6,6 @@ A worker that ends early, at its memory limit or by a signal, gets a successor (
 from __future__ import annotations
 
 import argparse
-import asyncio
 import os
 import secrets
 import signal
@@ -19,23 +18,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from redis.exceptions import RedisError
 from scrapy.spiderloader import get_spider_loader
 from scrapy.utils.conf import arglist_to_dict
 
 from crawlproj.config import Config
-from crawlproj.errors import ConfigError, CrawlError
-from crawlproj.frontier.frontier import Frontier
-from crawlproj.operate import status
+from crawlproj.errors import ConfigError
+from crawlproj.operate import crawls
 from crawlproj.operate.command import ProjectCommand, check_start
-from crawlproj.operate.fleet import Place
-from crawlproj.operate.status import Status
+from crawlproj.operate.fleet import WorkerSlot
 from crawlproj.operate.status_view import in_one_line, still_finished
 from crawlproj.output.gather import gatherings
 from crawlproj.server import connection
 
 LOOK_EVERY_S = 0.2
-TELL_EVERY_S = 1.0
+PRINT_EVERY_S = 1.0
 LINE = 78
 
 
@@ -71,17 +67,16 @@ class Command(ProjectCommand):
         if opts.workers < 1:
             raise ConfigError(f"-n {opts.workers}: give a whole number of workers, 1 or more")
         spiders = get_spider_loader(self.settings).list()
-        crawl = check_start(self.settings, spiders, args, _named(opts.spargs))
+        start = check_start(self.settings, spiders, args, _named(opts.spargs))
         config = Config.from_settings(self.settings)
-        folder = Path(config.output) / crawl
+        folder = Path(config.output) / start.crawl
         folder.mkdir(parents=True, exist_ok=True)
-        resolved = connection.resolve_for_command(self.settings)
         run = config.run_id or secrets.token_hex(8)
         shared = ["-s", f"CRAWL_RUN_ID={run}"]
         files, told = gatherings(self.settings, opts.output, opts.overwrite_output, run)
         command = [*_command(args[0], opts), *shared, *told]
-        fleet = Fleet(command, folder, config.worker_id, Progress(crawl, resolved))
-        exit_code = fleet.sail(opts.workers)
+        fleet = Fleet(command, folder, config.worker_id, Progress(start.crawl, start.redis))
+        exit_code = fleet.run(opts.workers)
         for file in files:
             print(file.gather(self.settings, may_repeat=fleet.has_lost_workers))
         return exit_code
@@ -97,37 +92,37 @@ class Fleet:
         self._progress = progress
         self._folder = folder
         self._name = name
-        self._places: list[Place] = []
+        self._slots: list[WorkerSlot] = []
         self._is_stopping = False
 
-    def sail(self, count: int) -> int:
+    def run(self, count: int) -> int:
         """Start the workers, wait for all of them; 0 if each ended well."""
         for name in (signal.SIGINT, signal.SIGTERM):
             signal.signal(name, self._pass_on)
         for number in range(1, count + 1):
             log = self._folder / f"worker-{number}.log"
-            _set_aside(log)
-            place = Place(f"worker {number}", partial(self._start, log, number))
-            self._places.append(place)
-            print(f"{place.name}: process {place.process.pid}, log in {log}", flush=True)
+            _keep_earlier_log(log)
+            slot = WorkerSlot(f"worker {number}", partial(self._start, log, number))
+            self._slots.append(slot)
+            print(f"{slot.name}: process {slot.process.pid}, log in {log}", flush=True)
         self._wait()
-        complaints = list(filter(None, (place.complaint for place in self._places)))
-        for complaint in complaints:
-            print(complaint, file=sys.stderr)
+        failures = list(filter(None, (slot.failure for slot in self._slots)))
+        for failure in failures:
+            print(failure, file=sys.stderr)
         summary = self._folder / "summary.txt"
         if summary.exists():
             print(summary.read_text())
-        return 1 if complaints else 0
+        return 1 if failures else 0
 
     @property
     def has_lost_workers(self) -> bool:
         """Whether one has ended without handing in what it held."""
-        return any(place.has_lost for place in self._places)
+        return any(slot.has_lost for slot in self._slots)
 
     def _wait(self) -> None:
         """Show how the crawl stands until all workers have ended: in one line on a terminal."""
         is_terminal = sys.stdout.isatty()
-        every_s = TELL_EVERY_S if is_terminal else 5 * TELL_EVERY_S
+        every_s = PRINT_EVERY_S if is_terminal else 5 * PRINT_EVERY_S
         told_at, told = time.monotonic(), ""
         while self._goes_on():
             time.sleep(LOOK_EVERY_S)
@@ -145,10 +140,10 @@ class Fleet:
 
     def _goes_on(self) -> bool:
         """Replace workers that ended early; False once all have ended."""
-        for place in self._places:
-            if not self._is_stopping and (replaced := place.replace()):
+        for slot in self._slots:
+            if not self._is_stopping and (replaced := slot.replace()):
                 print(replaced, flush=True)
-        return any(place.is_manned for place in self._places)
+        return any(slot.is_running for slot in self._slots)
 
     def _start(self, log: Path, number: int) -> subprocess.Popen[bytes]:
         own = ["-s", f"CRAWL_WORKER_ID={self._name}-{number}"] if self._name else []
@@ -164,12 +159,12 @@ class Fleet:
     def _pass_on(self, number: int, _: Any) -> None:
         print("stopping the workers; once more ends them at once", file=sys.stderr)
         self._is_stopping = True
-        for place in self._places:
-            if place.is_manned:
-                place.process.send_signal(number)
+        for slot in self._slots:
+            if slot.is_running:
+                slot.process.send_signal(number)
 
 
-def _set_aside(log: Path) -> None:
+def _keep_earlier_log(log: Path) -> None:
     """Keep the log of an earlier fleet, named by when it was last written to."""
     if log.exists():
         written = datetime.fromtimestamp(log.stat().st_mtime, UTC)
@@ -182,28 +177,15 @@ class Progress:
     def __init__(self, crawl: str, resolved: connection.Resolved) -> None:
         self._crawl = crawl
         self._resolved = resolved
-        before = self._look()
+        before = crawls.look(self._resolved, self._crawl)
         self._was_over = before.epoch if before and before.state == "finished" else None
 
     def __call__(self) -> str:
-        now = self._look()
+        now = crawls.look(self._resolved, self._crawl)
         if now is None:
             return ""
         finds_nothing = now.state == "finished" and now.epoch == self._was_over
         return still_finished(now) if finds_nothing else in_one_line(now)
-
-    def _look(self) -> Status | None:
-        try:
-            return asyncio.run(self._read())
-        except (CrawlError, RedisError):
-            return None
-
-    async def _read(self) -> Status:
-        client = await connection.connect(self._resolved.url, self._resolved.params)
-        try:
-            return await status.read(Frontier(client, self._crawl, ""))
-        finally:
-            await client.aclose()
 
 
 def _named(given: list[str]) -> dict[str, str]:

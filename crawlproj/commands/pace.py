@@ -1,4 +1,4 @@
-"""`scrapy pace site HOST --delay 2`: how a host is treated, changed while the crawl runs."""
+"""`scrapy pace site HOST --delay 2`: changes how a host is treated while the crawl runs."""
 
 from __future__ import annotations
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-from scrapy.commands import parse
-
+from crawlproj.engine.commands import ParsesResponse
 from crawlproj.operate.single_pages import WithoutFrontier
 
 
-class Command(WithoutFrontier, parse.Command):
+class Command(WithoutFrontier, ParsesResponse):
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         super().run(args, opts)
-        if self.has_left and not self.first_response:
+        if self.has_left and not self.has_response:
             self.exitcode = 1

@@ -1,4 +1,4 @@
-"""`scrapy patterns site`: the URL patterns that are set aside, and their release."""
+"""`scrapy patterns site`: lists the URL patterns that are set aside, or releases one."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""`scrapy plan --pages 1e9 --hosts 1e7`: what a crawl of that size needs, by what was measured."""
+"""`scrapy plan --pages 1e9 --hosts 1e7`: tells what a crawl of that size needs, as measured."""
 
 from __future__ import annotations
 
 import argparse
 import math
 
-from crawlproj.operate.capacity import Measured, Wanted, as_json, as_text, plan
+from crawlproj.operate.capacity import Demand, Measured, as_json, as_text, needs
 from crawlproj.operate.command import ProjectCommand, offer_json, show
 
 
@@ -32,7 +32,7 @@ class Command(ProjectCommand):
         add("--no-referer", action="store_true", help="where pages were found is not kept")
 
     def act(self, args: list[str], opts: argparse.Namespace) -> int:
-        wanted = Wanted(
+        demand = Demand(
             pages=opts.pages,
             hosts=opts.hosts,
             delay_s=opts.delay,
@@ -46,13 +46,13 @@ class Command(ProjectCommand):
             keeps_referer=not opts.no_referer,
             error_rate=opts.error_rate,
         )
-        made = plan(wanted, Measured.shipped())
-        show(opts, as_json(made), as_text(wanted, made))
+        made = needs(demand, Measured.shipped())
+        show(opts, as_json(made), as_text(demand, made))
         return 0
 
 
 def _number(text: str) -> float:
-    """Not a number if it is none, or has no end."""
+    """The number; NaN for what is none, or is infinite."""
     try:
         value = float(text)
     except ValueError:

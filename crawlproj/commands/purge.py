@@ -46,8 +46,8 @@ class Command(FrontierCommand):
         return (await join.seed_list_of(frontier.client, self.settings, frontier.crawl)).key
 
     async def _purge_unread(self, frontier: Frontier, opts: argparse.Namespace) -> int:
-        """Nobody can work on a crawl that cannot be read, so nobody has to be asked."""
-        await frontier.attach_anyhow()
+        """Forget a crawl whose plan cannot be read: no worker can be at work on it."""
+        await frontier.attach_without_plan()
         await purge.purge(frontier, await self._seeds_key(frontier))
         show(opts, {"purged": True}, f"{frontier.crawl}: forgotten, though it could not be read")
         return 0

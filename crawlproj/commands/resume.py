@@ -1,4 +1,4 @@
-"""`scrapy resume site`: workers go on after a pause."""
+"""`scrapy resume site`: lets workers go on after `scrapy pause`."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import argparse
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.operate import status
 from crawlproj.operate.command import FrontierCommand, show
-from crawlproj.operate.crawls import control, start_command
+from crawlproj.operate.crawls import set_state, start_command
 
 
 class Command(FrontierCommand):
     summary = "Go on with a paused crawl"
 
     async def work(self, frontier: Frontier, rest: list[str], opts: argparse.Namespace) -> int:
-        state = await control(frontier, "running", ["paused", "running"])
+        state = await set_state(frontier, "running", ["paused", "running"])
         running = state == "running"
         workers = (await status.read(frontier)).alive
         text = "running" if running else f"cannot be resumed: it is {state}"

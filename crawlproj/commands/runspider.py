@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING
 from scrapy.commands import runspider
 from scrapy_redis.spiders import RedisMixin
 
+from crawlproj.engine.commands import MakesCrawler
 from crawlproj.operate.single_pages import leave_frontier
 
 if TYPE_CHECKING:
     from scrapy import Spider
-    from scrapy.crawler import Crawler
 
 
-class Command(runspider.Command):
-    def _create_crawler(self, spidercls: type[Spider] | str) -> Crawler:
+class Command(MakesCrawler, runspider.Command):
+    def before_crawler(self, spider: type[Spider] | str) -> None:
         assert self.crawler_process is not None
-        if isinstance(spidercls, type) and not issubclass(spidercls, RedisMixin):
+        if isinstance(spider, type) and not issubclass(spider, RedisMixin):
             leave_frontier(self.crawler_process.settings)
-        return super()._create_crawler(spidercls)

@@ -16,9 +16,9 @@ from crawlproj.errors import ConfigError
 from crawlproj.fetch.documents import Documents
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.operate import crawls
-from crawlproj.operate.command import FrontierCommand, complain, show
+from crawlproj.operate.command import FrontierCommand, print_error, show
 from crawlproj.operate.seed_sources import MOST_SEEDS, Source
-from crawlproj.operate.seeding import Adding
+from crawlproj.operate.seeding import SeedAdder
 from crawlproj.worker import join
 
 RESULTS = 10
@@ -67,20 +67,20 @@ class Command(FrontierCommand):
         seeds = await join.seed_list_of(frontier.client, self.settings, frontier.crawl)
         if not opts.new:
             await self._refuse_misspelt(frontier, seeds.key)
-        adding = await Adding.begin(frontier, seeds, self.settings)
+        adding = await SeedAdder.begin(frontier, seeds, self.settings)
         if opts.search or opts.sitemap or opts.feed:
             left_out = await self._add_found(adding, opts)
         else:
             left_out = []
             await adding.add(_given(rest, opts.file), lambda _: True)
         for part in left_out:
-            complain(f"left out: {part}")
+            print_error(f"left out: {part}")
         found = {"given": adding.given, "new": adding.new, "refused": adding.refused}
         known = adding.given - adding.new - adding.refused
         show(opts, found, f"{adding.new} new, {known} known already, {adding.refused} refused")
         return 1 if adding.refused or left_out else 0
 
-    async def _add_found(self, adding: Adding, opts: argparse.Namespace) -> list[str]:
+    async def _add_found(self, adding: SeedAdder, opts: argparse.Namespace) -> list[str]:
         """Add what a source names as it is read; returns what of it could not be had."""
         assert self.settings is not None
         async with Documents(self.settings) as documents:
@@ -92,7 +92,7 @@ class Command(FrontierCommand):
             else:
                 batches = source.feed(opts.feed)
             async for batch in batches:
-                await adding.add(batch, documents.vouches_for)
+                await adding.add(batch, documents.is_named_by_user)
         return source.left_out
 
     def _engine(self, name: str | None) -> Engine:

@@ -1,4 +1,4 @@
-"""`scrapy status site`: how the crawl stands; without a name, how all crawls do."""
+"""`scrapy status site`: shows how the crawl stands; without a name, how all crawls do."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import argparse
 import asyncio
 import sys
 
-from crawlproj.commands.crawls import as_text as list_of
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.operate import crawls, status, status_view
 from crawlproj.operate.command import FrontierCommand, connected, show
@@ -38,7 +37,7 @@ class Command(FrontierCommand):
                 found = [await status.read(Frontier(client, name, "")) for name in names]
                 show(opts, [status.as_json(one) for one in found], "")
             else:
-                print(list_of([await crawls.read(client, name) for name in names]))
+                print(crawls.as_text([await crawls.read(client, name) for name in names]))
         return 0 if names else 1
 
     async def work(self, frontier: Frontier, rest: list[str], opts: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""`scrapy stop site`: all workers, everywhere, finish what they hold and leave."""
+"""`scrapy stop site`: has all workers, everywhere, finish what they hold and leave."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Command(FrontierCommand):
         if not await frontier.attach():
             show(opts, {"state": "empty"}, f"{frontier.crawl}: there is nothing to stop")
             return 1
-        state = await frontier.control("stopping", ["running", "paused", "stopping"])
+        state = await frontier.set_state("stopping", ["running", "paused", "stopping"])
         texts = {
             "stopping": "workers finish what they hold and leave",
             "stopped": "stopped; no worker was running",
@@ -32,6 +32,6 @@ class Command(FrontierCommand):
 
 
 async def _waiting(frontier: Frontier) -> int:
-    """Workers that wait at a crawl which has finished for the next to begin."""
+    """How many workers wait, after the crawl has finished, for the next one to begin."""
     now_ms = await frontier.shards[0].now_ms()
     return int(await frontier.client.zcount(keys.workers(frontier.crawl, 0), now_ms, "inf"))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from scrapy.commands import view
 
-from crawlproj.commands import fetch
+from crawlproj.operate.single_pages import FetchesOnePage
 
 
-class Command(fetch.Command, view.Command):
+class Command(FetchesOnePage, view.Command):
     pass

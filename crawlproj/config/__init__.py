@@ -6,19 +6,21 @@ be a variable of the environment. Knows no room.
 """
 
 from crawlproj.config.choices import BY_FINGERPRINT, BY_URL
-from crawlproj.config.names import PREFIXES
-from crawlproj.config.options import Config
-from crawlproj.config.questions import (
+from crawlproj.config.lookup import (
     Option,
     arguments,
     asked_for,
     checked,
     crawl_name,
     names_connections,
-    of_others,
     options,
     refuse_unknown_arguments,
+    take_arguments,
+    take_crawl_name,
+    unknown_names,
 )
+from crawlproj.config.names import PREFIXES
+from crawlproj.config.options import Config
 
 __all__ = [
     "BY_FINGERPRINT",
@@ -31,7 +33,9 @@ __all__ = [
     "checked",
     "crawl_name",
     "names_connections",
-    "of_others",
     "options",
     "refuse_unknown_arguments",
+    "take_arguments",
+    "take_crawl_name",
+    "unknown_names",
 ]

@@ -8,6 +8,12 @@ BY_FINGERPRINT, BY_URL = "fingerprint", "url"
 OFF, SAME, ALIKE = "off", "same", "alike"
 """Which pages of one URL pattern count as repeated (CRAWL_PATTERNS)."""
 
+OFFSITE, ONSITE, ALL = "offsite", "onsite", "all"
+"""Which links that are not followed are asked whether they are there (CRAWL_CHECK)."""
+
+SQLITE = "sqlite"
+"""A store in a file beside the crawl's other files (CRAWL_STORE)."""
+
 LOOPBACK = "loopback"
 PRIVATE = "private"
 ALLOWABLE = (LOOPBACK, PRIVATE)

@@ -32,7 +32,7 @@ def given(settings: Mapping[str, Any], name: str) -> Any:
     return spoken
 
 
-def truth(raw: Any) -> bool:
+def boolean(raw: Any) -> bool:
     """A setting that is true or false; ValueError if it is neither."""
     text = str(raw).strip().lower()
     if text in ("1", "true", "yes", "on"):
@@ -42,7 +42,7 @@ def truth(raw: Any) -> bool:
     raise ValueError
 
 
-def refuse_slips(known: Collection[str], prefixes: tuple[str, ...]) -> None:
+def refuse_misspelt(known: Collection[str], prefixes: tuple[str, ...]) -> None:
     """Stop at a variable that looks like a slip of ours; others may have names that begin so."""
     for name in os.environ:
         if not name.startswith(prefixes) or name in known or name in NO_SETTINGS:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import ssl
 from collections.abc import Callable, Iterable, Mapping
 from ipaddress import ip_network
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from crawlproj.config.choices import ALLOWABLE
-from crawlproj.config.environment import truth
+from crawlproj.config.choices import ALLOWABLE, SQLITE
+from crawlproj.config.environment import boolean
 from crawlproj.errors import ConfigError
 
 
@@ -19,14 +20,22 @@ class Accepts(NamedTuple):
 
     parse: Callable[[Any], Any]
     expected: str
+    shown: Callable[[Any], Any] = str
+    """The value as messages may show it."""
+
+
+class Explained(ValueError):
+    """A refusal that says itself what is wrong, and where."""
 
 
 def parsed(name: str, raw: Any, accepts: Accepts) -> Any:
     """A value as its kind reads it; raises ConfigError, which says what to give instead."""
     try:
         return accepts.parse(raw)
+    except Explained as error:
+        raise ConfigError(f"{name}={raw}: {error}") from None
     except (ValueError, TypeError, AttributeError, OverflowError, re.error):
-        raise ConfigError(f"{name}={raw}: {accepts.expected}") from None
+        raise ConfigError(f"{name}={accepts.shown(raw)}: {accepts.expected}") from None
 
 
 def _number(kind: type, low: float, high: float = float("inf")) -> Callable[[Any], Any]:
@@ -63,6 +72,20 @@ def _address(raw: Any) -> str:
     return str(raw)
 
 
+def without_password(address: Any) -> str:
+    """An address, or several, as logs may show them."""
+    shown = re.sub(r"(//)[^\s,]*@", r"\1…@", str(address))
+    return re.sub(r"(password=)[^&\s,]*", r"\1…", shown)
+
+
+def _store(raw: Any) -> str:
+    # More than one @: a password that is not escaped, of which drivers would quote the rest.
+    is_postgresql = re.match(r"postgres(ql)?://", str(raw)) and str(raw).count("@") <= 1
+    if raw == SQLITE or re.match(r"sqlite:///[^\0]", str(raw)) or is_postgresql:
+        return str(raw)
+    raise ValueError
+
+
 def _words(raw: Any) -> tuple[str, ...]:
     parts = raw.split(",") if isinstance(raw, str) else raw
     return tuple(part.strip() for part in parts if part.strip())
@@ -82,10 +105,44 @@ def _table(raw: Any) -> Mapping[str, Any]:
     return table
 
 
+def _trusted(raw: Any) -> str:
+    """A file of certificates."""
+    path = str(raw)
+    if path:
+        _load(ssl.create_default_context().load_verify_locations, path)
+    return path
+
+
+def _certificates(raw: Any) -> Mapping[str, Any]:
+    """Files with a certificate and its key, by host."""
+    table = _table(raw)
+    for files in table.values():
+        both = [files] if isinstance(files, str) else files
+        _load(ssl.create_default_context().load_cert_chain, *both)
+    return table
+
+
+def _load(load: Callable[..., Any], *files: str) -> None:
+    try:
+        load(*files)
+    except OSError as error:  # no such file, or nothing of the kind in it
+        raise ValueError(str(error)) from error
+
+
 def _crawl_name(raw: Any) -> str:
     # It is part of keys, of a folder's name and of command lines.
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", str(raw)):
         raise ValueError
+    return str(raw)
+
+
+def _keep(raw: Any) -> str:
+    from crawlproj.config.keep_rules import RuleError, parse_rule  # few crawls have a rule
+
+    try:
+        parse_rule(str(raw))
+    except RuleError as error:
+        raise Explained(str(error)) from None
     return str(raw)
 
 
@@ -104,13 +161,16 @@ def allowed_entries(raw: str | Iterable[str]) -> tuple[str, ...]:
     return entries
 
 
+PROXY_SCHEMES = ("http", "https", "socks4", "socks5")
+
+
 def proxy_entries(raw: str | Iterable[str]) -> tuple[str, ...]:
     """The entries of a setting such as `http://user:password@proxy:3128`; ValueError if one is no
     proxy."""
     entries = _words(raw)
     for entry in entries:
         parts = urlsplit(entry)
-        if parts.scheme not in ("http", "https") or not parts.hostname or not parts.port:
+        if parts.scheme not in PROXY_SCHEMES or not parts.hostname or not parts.port:
             raise ValueError
     return entries
 
@@ -134,20 +194,35 @@ MINUTES = Accepts(_number(float, 0.001, 10**7), "give minutes, more than 0, at m
 MEGABYTES = Accepts(_number(float, 0.001, 10**7), "give megabytes, more than 0, at most 10000000")
 PORTION = Accepts(_number(float, 0.01, 1), "give a share between 0.01 and 1, such as 0.85")
 SHARE = Accepts(_number(float, 1e-9, 0.49), "give a share between 0 and 0.5, such as 0.001")
-BOOL = Accepts(truth, "give true or false")
+BOOL = Accepts(boolean, "give true or false")
 TEXT = Accepts(str, "give text")
+STORE = Accepts(
+    _store,
+    "give sqlite:///FILE, postgresql://USER@HOST/DATABASE (in a password, write @ as %40), or "
+    "sqlite for a file beside the crawl's other files",
+    without_password,
+)
 ADDRESS = Accepts(_address, "give an address such as https://searx.example.com")
 PATTERNS = Accepts(_patterns, "give a regular expression")
 FACTOR = Accepts(_number(float, 0, 1000), "give a number, 0 to 1000")
 HOSTS = Accepts(_table, 'give a table such as {"example.com": {"delay": 2}}')
+CA_FILE = Accepts(_trusted, "give a file of certificates in PEM format")
+CERTIFICATES = Accepts(
+    _certificates,
+    'give a table such as {"intranet.example": "client.pem"}, of files that hold certificate and '
+    "key in PEM format, or lists of two files",
+)
 WEIGHTS = Accepts(_table, 'give a table such as {"depth": 5, "media": 30}')
 NETWORKS = Accepts(
     allowed_entries,
     "give networks such as 10.1.0.0/16, loopback or private, separated by commas",
 )
 PROXIES = Accepts(
-    proxy_entries, "give proxies such as http://user:password@host:3128, separated by commas"
+    proxy_entries,
+    "give proxies such as http://user:password@host:3128, separated by commas",
+    without_password,
 )
+KEEP = Accepts(_keep, "give a rule such as published within 7 days and language = en")
 WORDS = Accepts(_words, "give words, separated by commas")
 PARAMS = Accepts(_params, "give names such as ref, utm_* or sid~, separated by commas")
 CRAWL_NAME = Accepts(

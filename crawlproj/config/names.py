@@ -12,11 +12,11 @@ from crawlproj.errors import ConfigError
 PREFIXES = ("CRAWL_", "FRONTIER_", "POLITENESS_", "SEEN_")
 
 
-def of_others(settings: Mapping[str, Any], known: Sequence[str]) -> list[str]:
-    """Names that begin like ours and are not. One that looks like a slip stops the start; in our
-    own project (CRAWL_STRICT), where nobody else has such names, any does."""
+def unknown_names(settings: Mapping[str, Any], known: Sequence[str]) -> list[str]:
+    """Names that begin like ours and are not. One that looks misspelt stops the start; any does in
+    our own project (CRAWL_STRICT), where nobody else has such names."""
     unknown = [name for name in settings if name.startswith(PREFIXES) and name not in known]
-    environment.refuse_slips(known, PREFIXES)
+    environment.refuse_misspelt(known, PREFIXES)
     is_strict = parsed("CRAWL_STRICT", environment.given(settings, "CRAWL_STRICT") or False, BOOL)
     for name in unknown:
         if is_strict:

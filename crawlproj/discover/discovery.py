@@ -10,22 +10,25 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from crawlproj.discover.quarantine import REASON, Quarantine
 from crawlproj.discover.ranking import Candidate, Strategy
 from crawlproj.discover.sitemap_reading import MOST_STEPS, SITEMAP
+from crawlproj.frontier import seen_keys
 from crawlproj.frontier.levels import HIGHEST, level
 from crawlproj.frontier.messages import Kind, Push
 from crawlproj.frontier.outcomes import SetAside
-from crawlproj.frontier.pattern_store import put_aside
+from crawlproj.frontier.pattern_store import set_aside_link
 from crawlproj.frontier.records import encode_link, encode_rest
 from crawlproj.frontier.worker_names import plain
-from crawlproj.urls import DROPPED_PARAMS, MAX_SHOWN, Url, UrlError, normalise
+from crawlproj.urls import DROPPED_PARAMS, Url, UrlError, normalise
 
 if TYPE_CHECKING:
-    from crawlproj.discover.intake import Intake
+    from crawlproj.discover.known_links import KnownLinks
     from crawlproj.discover.rules import Rules
+    from crawlproj.frontier.frontier import Frontier
+    from crawlproj.running import ReadPage
 
 
 Passed = Sequence[str]
@@ -37,15 +40,36 @@ REMEMBERED_HOSTS = 50_000
 _ROOTS = ("/", "http://", "https://")
 
 
+class Collector(Protocol):
+    """The worker that links are for (worker/exchange.py): it takes in URLs for the frontier, and
+    knows many that it has already."""
+
+    frontier: Frontier
+    known_links: KnownLinks
+
+    @property
+    def scope(self) -> set[str]:
+        """Hosts or domains that seeds brought into scope."""
+
+    def seen(self, host: str, key: str) -> bool:
+        """True if the key is known to have been taken in."""
+
+    def count_seen(self, links: int) -> None:
+        """So many links were recognised without asking."""
+
+    def push(self, item: Push) -> None:
+        """Collect a URL for the next push."""
+
+
 class Discovery:
     """Takes in what pages link to, for one worker."""
 
     def __init__(
         self,
-        worker: Intake,
+        worker: Collector,
         rules: Rules,
         strategy: Strategy,
-        introduce: Callable[[str], None],
+        queue_robots_txt: Callable[[str], None],
         *,
         quarantine: Quarantine,
         drop: re.Pattern[str] = DROPPED_PARAMS,
@@ -54,18 +78,23 @@ class Discovery:
         self._worker = worker
         self._rules = rules
         self._strategy = strategy
-        self._introduce = introduce
+        self._queue_robots_txt = queue_robots_txt
         self._quarantine = quarantine
         self._drop = drop
         self._keeps_referer = keeps_referer
         self._offered = 0
         self._host_pages: OrderedDict[str, int] = OrderedDict()
-        self._memo = worker.memo
+        self._known_links = worker.known_links
 
     @cached_property
     def worker_name(self) -> str:
         """Who fetches, as the rows of the feeds say it."""
         return plain(self._worker.frontier.worker)
+
+    @property
+    def wants_media(self) -> bool:
+        """Whether links to images, sound and film are followed."""
+        return self._rules.media
 
     def normal(self, url: str, base: Url | None = None, encoding: str = "utf-8") -> Url:
         """A URL in the one form that it has in this crawl; raises UrlError. `encoding` is what its
@@ -77,7 +106,7 @@ class Discovery:
         pages = self._host_pages.get(url.host, 0)
         return level(self._strategy(Candidate(url, 0, pages)))
 
-    def judge_by(self, rules: Rules) -> None:
+    def use_rules(self, rules: Rules) -> None:
         """Go by other rules from now on."""
         self._rules = rules
 
@@ -87,21 +116,12 @@ class Discovery:
         if len(self._host_pages) > REMEMBERED_HOSTS:
             self._host_pages.popitem(last=False)
 
-    def read(
-        self,
-        page: Url,
-        body: bytes,
-        hrefs: Sequence[str],
-        base: Url,
-        depth: int,
-        *,
-        encoding: str = "utf-8",
-    ) -> int:
-        """Take in a page of this depth: its links, and what it says of its URL's pattern; returns
-        how many links could be used."""
+    def read(self, page: ReadPage) -> int:
+        """Take in a page: its links, and what it says of its URL's pattern; returns how many links
+        could be used."""
         before = self._offered
-        usable = self.follow(hrefs, base, depth + 1, str(page), encoding)
-        self._quarantine.weigh(page, body, self._offered > before)
+        usable = self.follow(page.hrefs, page.base, page.depth + 1, str(page.url), page.encoding)
+        self._quarantine.weigh(page.url, page.body, self._offered > before)
         return usable
 
     def follow(
@@ -114,16 +134,16 @@ class Discovery:
     ) -> int:
         """Offer links to the frontier; returns how many could be used. `encoding` is what their
         queries are escaped in."""
-        unknown = self._memo.unknown(base.host, hrefs)
+        unknown = self._known_links.unknown(base.host, hrefs)
         usable = repeated = len(hrefs) - len(unknown)
         for href in unknown:
             try:
                 url = self.normal(href, base, encoding)
             except UrlError as error:
-                self._filter("", href[:MAX_SHOWN], error.reason)
+                self._filter("", error.reason, seen_keys.unusable(error.reason, href))
                 continue
             usable += 1
-            if url in self._memo:
+            if url in self._known_links:
                 repeated += 1
             elif not self._offer(url, depth, referer):
                 continue
@@ -132,27 +152,26 @@ class Discovery:
         return usable
 
     def _remember(self, host: str, href: str, url: Url) -> None:
-        """Know a link again by what it is called on this host's pages and, however it is spelled
-        there, by its normal form."""
+        """Remember a link by its text on this host's pages, and by its normal form, for other
+        spellings."""
         for link in {Url(host, href), url}:
             if _is_the_same_everywhere(link.path):
-                self._memo.add(*link)
+                self._known_links.add(*link)
 
     def sitemap(self, href: str, base: Url, steps: int) -> None:
-        """Offer a sitemap to which so many others have led; only its host is judged. Its key is
-        apart from that of a page at the same URL."""
+        """Offer a sitemap to which so many others have led; only its host is judged."""
         try:
             url = normalise(href, base, drop=None)
         except UrlError as error:
-            self._filter("", href[:MAX_SHOWN], error.reason)
+            self._filter("", error.reason, seen_keys.unusable(error.reason, href))
             return
-        key = f"{SITEMAP} {url}"
+        key = seen_keys.sitemap(url)
         if steps > MOST_STEPS:
-            self._filter(url.host, str(url), "trap-sitemap")
+            self._leave_out(url, "trap-sitemap")
         elif not self._rules.is_in_scope(url, self._worker.scope):
-            self._filter(url.host, str(url), "offsite")
+            self._leave_out(url, "offsite")
         elif not self._worker.seen(url.host, key):
-            self._introduce(url.host)
+            self._queue_robots_txt(url.host)
             entry = encode_rest(url.path, {"meta": {SITEMAP: steps}}, 0, str(base))
             self._worker.push(Push(Kind.LINK, url.host, HIGHEST, entry, key))
 
@@ -169,10 +188,10 @@ class Discovery:
         """Collect a link unless it is against the rules or known; True if it was known."""
         reason = self._rules.refusal(url, depth, self._worker.scope)
         if reason:
-            self._filter(url.host, str(url), reason)
-        elif self._worker.seen(url.host, str(url)):
+            self._refuse(url, depth, referer, passed, reason)
+        elif self._worker.seen(url.host, seen_keys.page(url)):
             return True
-        elif found := self._quarantine.holds(url):
+        elif found := self._quarantine.outcome_for(url):
             self._set_aside(self._link(Kind.LINK, url, depth, referer, passed), found)
         else:
             self._push(Kind.LINK, url, depth, referer, passed)
@@ -180,31 +199,38 @@ class Discovery:
             self._offered += 1
         return False
 
+    def _refuse(self, url: Url, depth: int, referer: str, passed: Passed, reason: str) -> None:
+        """Deal with a link that is against the rules."""
+        self._leave_out(url, reason)
+
     def _push(self, kind: Kind, url: Url, depth: int, referer: str, passed: Passed) -> None:
-        self._introduce(url.host)
+        self._queue_robots_txt(url.host)
         self._worker.push(self._link(kind, url, depth, referer, passed))
 
     def _link(self, kind: Kind, url: Url, depth: int, referer: str, passed: Passed) -> Push:
         pages = self._host_pages.get(url.host, 0)
         priority = self._strategy(Candidate(url, depth, pages))
         entry = encode_link(url.path, depth, referer if self._keeps_referer else "", passed)
-        ranked = self._worker.frontier.seed_level if kind == Kind.SEED else level
-        return Push(kind, url.host, ranked(priority), entry, str(url))
+        rank = self._worker.frontier.plan.level_of(priority, is_seed=kind == Kind.SEED)
+        return Push(kind, url.host, rank, entry, seen_keys.page(url))
 
     def _set_aside(self, link: Push, found: SetAside) -> None:
-        key = f"{REASON} {link.key}"
+        key = seen_keys.left_out(REASON, link.key)
         if not self._worker.seen(link.host, key):
-            self._worker.push(put_aside(link, found.pattern, found.why, key))
+            self._worker.push(set_aside_link(link, found.pattern, found.why, key))
 
-    def _filter(self, host: str, text: str, reason: str) -> None:
-        """Count a link once that is not followed. Its key is apart from that of the URL itself,
-        which may still come within the rules: by a shorter way, or through a new seed."""
-        key = f"{reason} {text}"
+    def _leave_out(self, url: Url, reason: str) -> None:
+        """Count a link that is not followed, and may still come within the rules: by a shorter way,
+        or through a new seed."""
+        self._filter(url.host, reason, seen_keys.left_out(reason, url))
+
+    def _filter(self, host: str, reason: str, key: str) -> None:
+        """Count once what has this key."""
         if not self._worker.seen(host, key):
             self._worker.push(Push(Kind.FILTERED, host, 0, reason.encode(), key))
 
 
 def _is_the_same_everywhere(href: str) -> bool:
-    """Whether all pages of a host mean the same by it. A path that begins with two slashes is not
-    what a link of that text leads to."""
+    """Whether a link means the same on all pages of a host. A path that begins with two slashes
+    does not: as a link, that text names a host."""
     return href.isascii() and href.startswith(_ROOTS) and not href.startswith("//")

@@ -14,9 +14,9 @@ _Links = dict[str, set[str]]
 _NONE: frozenset[str] = frozenset()
 
 
-class Memo:
-    """The links of each host's pages, as written there. Bounded and forgetful. It is as good as the
-    server that has seen the links: cleared when that may have changed."""
+class KnownLinks:
+    """The links of each host's pages, as written there. Bounded: the older half is forgotten. They
+    are known because a server has seen them, so they are cleared when it may have changed."""
 
     def __init__(self) -> None:
         self._young: _Links = {}
@@ -44,8 +44,9 @@ class Memo:
         if links is None:
             links = self._young[host] = set()
             self._young_size += HOST_LINKS
-        self._young_size += text not in links
-        links.add(text)
+        if text not in links:
+            links.add(text)
+            self._young_size += 1
         if self._young_size >= MOST // 2:
             self._young, self._old, self._young_size = {}, self._young, 0
 

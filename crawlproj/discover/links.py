@@ -1,10 +1,8 @@
 """HTML → links and title, in bulk: what the crawl itself wants to know of a page.
 
-A page is read by one regular expression that follows the tokeniser of the HTML standard
-(https://html.spec.whatwg.org/#tokenization): comments, raw text such as scripts, and quoted
-attributes are passed over, the few tags that matter are returned. No tree is built. Trees cost
-quadratic time on 100,000 nested elements and gigabytes on 100 KB of unclosed `<font>`; here every
-quantifier is possessive or ends at the end of the text, so that time is linear in the page, always.
+A page is read by one regular expression (markup.py), which returns the few tags that matter. No
+tree is built. Trees cost quadratic time on 100,000 nested elements and gigabytes on 100 KB of
+unclosed `<font>`; here time is linear in the page, always.
 
 Pure: knows nothing of Scrapy, Redis, scope or priorities.
 """
@@ -15,13 +13,12 @@ import codecs
 import html
 import re
 from collections.abc import Callable
-from functools import cached_property, lru_cache, partial
-from html.entities import html5
-from string import ascii_lowercase
+from functools import cached_property, partial
 from typing import NamedTuple
 
 from w3lib.encoding import html_body_declared_encoding, resolve_encoding, to_unicode
 
+from crawlproj.discover.markup import HREFS, attributes_of, scanner, unescape
 from crawlproj.urls import MAX_LENGTH, Url, UrlError, normalise
 
 MAX_LINKS = 10_000
@@ -66,10 +63,12 @@ _ENCODINGS = frozenset((
 ))
 # fmt: on
 _CONTROLS = bytes(set(range(0x20)) - set(b"\t\n\f\r\x1b"))
+# fmt: off
 _MAGIC = (
-    *(b"\x89PNG", b"GIF8", b"\xff\xd8\xff", b"%PDF-", b"PK\x03\x04", b"\x1f\x8b", b"RIFF"),
-    *(b"Rar!", b"7z\xbc\xaf", b"\x7fELF", b"OggS", b"ID3", b"wOFF", b"wOF2", b"\x00asm"),
+    b"\x89PNG", b"GIF8", b"\xff\xd8\xff", b"%PDF-", b"PK\x03\x04", b"\x1f\x8b", b"RIFF",
+    b"Rar!", b"7z\xbc\xaf", b"\x7fELF", b"OggS", b"ID3", b"wOFF", b"wOF2", b"\x00asm",
 )
+# fmt: on
 
 
 def decode(body: bytes, encoding: str | None) -> tuple[str | None, str]:
@@ -119,89 +118,6 @@ def _is_binary(body: bytes) -> bool:
     return body.startswith(_MAGIC) or controls * 20 > max(len(head), 100)
 
 
-# The grammar of tags. Case is spelled out because that is twice as fast as ignoring it. No group
-# inside a possessive quantifier captures: Python 3.11 fails on that (SystemError, "report a bug").
-
-
-def _name(*names: str) -> str:
-    spelled = ("".join(f"[{char}{char.upper()}]" for char in name) for name in names)
-    return f"(?:{'|'.join(spelled)})"
-
-
-def _initial_of_none(*names: str) -> str:
-    """A letter by which it is already known that a tag is none of these."""
-    others = "".join(sorted(set(ascii_lowercase) - {name[0] for name in names}))
-    return f"[{others}{others.upper()}]"
-
-
-def _element(tag: str, group: str = "") -> str:
-    """An element whose content is text up to its own end tag, markup or not."""
-    name = _name(tag)
-    capture = f"?P<{group}>" if group else "?:"
-    return rf"""{name}{_STOP}{_ATTRIBUTES}{_END}({capture}[^<]*+(?:<(?!/{name}{_STOP})[^<]*+)*+)"""
-
-
-_WS = r"[\x20\t\n\f\r]"
-_STOP = r"(?=[\x20\t\n\f\r/>])"
-_END = r"(?:>|\Z)"
-_UNQUOTED = r"""[^\x20\t\n\f\r>"'][^\x20\t\n\f\r>]*+"""
-_VALUE = rf"""(?:"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z)|{_UNQUOTED})"""
-_ATTRIBUTE = rf"[^\x20\t\n\f\r/>][^\x20\t\n\f\r/>=]*+(?:{_WS}*+={_WS}*+{_VALUE}?+)?+"
-_ATTRIBUTES = rf"(?:[\x20\t\n\f\r/]++|{_ATTRIBUTE})*+"
-_PLAIN_ATTRIBUTES = r'(?:\x20[a-zA-Z\-]++="[^"]*+")++'  # most of them; a shortcut
-_REST = rf"[^\x20\t\n\f\r/>]*+(?:>|{_PLAIN_ATTRIBUTES}>|{_ATTRIBUTES}{_END})"
-_HREF = rf"""{_name("href")}{_WS}*+={_WS}*+
-    (?:"(?P<double>[^"]*+)"|'(?P<single>[^']*+)'|(?P<bare>{_UNQUOTED}))"""
-_HREFS = ("plain", "double", "single", "bare")
-# A shortcut for most anchors, too; none of them is marked `rel=nofollow`.
-_OTHERS = rf"""(?:\x20(?!{_name("href", "rel")}=)[a-zA-Z\-]++="[^"]*+")*+"""
-_PLAIN_HREF = rf"""{_OTHERS}\x20href="(?P<plain>[^"]*+)"{_OTHERS}(?=>)"""
-
-_RAW_TEXT = ("script", "style", "textarea", "xmp", "noembed", "noframes", "iframe")
-_TAGS = ("base", "meta", "svg", "plaintext")
-_IMAGES = ("img", "source")
-
-
-@lru_cache
-def _scanner(images: bool) -> re.Pattern[str]:
-    """One match a tag of interest, preceded by all that is not; the last one is empty."""
-    tags = _TAGS + _IMAGES if images else _TAGS
-    special = ("a", "area", "title", *tags, *_RAW_TEXT)
-    return re.compile(
-        rf"""
-        (?: [^<]*+
-            < (?: /[a-zA-Z]{_REST}
-                | {_initial_of_none(*special)}{_REST}
-                | (?!{_name(*special)}{_STOP})[a-zA-Z]{_REST}
-                | !--(?:-?>|[^-]*+(?:-(?!-!?>)[^-]*+)*+(?:--!?>|\Z))
-                | [!?/][^>]*+{_END}
-                | {"|".join(_element(tag) for tag in _RAW_TEXT)}
-                | (?![a-zA-Z!?/])
-              )
-        )*+
-        [^<]*+
-        (?: < (?: {_element("title", "title")}
-                | (?: {_name("a", "area")}{_STOP}(?P<anchor>)
-                      (?: {_PLAIN_HREF}
-                        | (?:[\x20\t\n\f\r/]++|(?!{_name("href")}[\x20\t\n\f\r/>=]){_ATTRIBUTE})*+
-                          (?:{_HREF})?{_ATTRIBUTES} )
-                    | (?P<tag>{_name(*tags)}){_STOP}(?P<attributes>{_ATTRIBUTES})
-                  )
-                  (?:>|\Z(?P<cut_off>))
-              )
-          | \Z )
-        """,
-        re.DOTALL | re.VERBOSE,
-    )
-
-
-_one_attribute = re.compile(
-    rf"""[\x20\t\n\f\r/]*+(?P<name>[^\x20\t\n\f\r/>][^\x20\t\n\f\r/>=]*+)
-    (?:{_WS}*+={_WS}*+(?P<value>{_VALUE})?)?""",
-    re.VERBOSE,
-)
-# As in attributes, where `&copy=1` is a parameter and not a sign.
-_entity = re.compile(r"&(?:#[0-9]++;?|#[xX][0-9a-fA-F]++;?|[A-Za-z][A-Za-z0-9]*+(?:;|(?!=)))")
 _refresh = re.compile(
     r"""[\s\d.]*[\s;,]\s*(?:url\s*=\s*)?(?:"([^"]*)|'([^']*)|(.+))""", re.IGNORECASE | re.DOTALL
 )
@@ -227,7 +143,7 @@ def extract(
     if text is None:
         return Page("", [], encoding=used)
     may_skip = partial(_may_have_nofollow, body, used) if skip_nofollow else _has_no_nofollow
-    return _Reader(text, used, max_links, images, may_skip).read()
+    return Reader(text, used, max_links, images, may_skip).read()
 
 
 def _may_have_nofollow(body: bytes, encoding: str) -> bool:
@@ -241,7 +157,7 @@ def _has_no_nofollow() -> bool:
     return False
 
 
-class _Reader:
+class Reader:
     """One page being read; what is kept between its tags."""
 
     def __init__(
@@ -264,18 +180,7 @@ class _Reader:
         self.robots: set[str] = set()
 
     def read(self) -> Page:
-        for match in _scanner(self.images).finditer(self.text):
-            kind = match.lastgroup
-            if kind in _HREFS:
-                if kind == "plain" or not (self.may_skip and self._is_nofollow(match)):
-                    href = match[kind]
-                    self._add(_unescape(href) if "&" in href else href)
-            elif kind == "title" and self.title is None:
-                self.title = _one_line(match["title"])
-            elif kind == "attributes":
-                if match["tag"].lower() == "plaintext":
-                    break
-                self._tag(match["tag"].lower(), match["attributes"])
+        self._scan()
         return Page(
             title=self.title or "",
             links=list(self.links),
@@ -285,6 +190,26 @@ class _Reader:
             noindex=not self.robots.isdisjoint({"noindex", "none"}),
             encoding=self.encoding,
         )
+
+    def _scan(self) -> None:
+        for match in scanner(self.images).finditer(self.text):
+            kind = match.lastgroup
+            if kind in HREFS:
+                if kind == "plain" or not (self.may_skip and self._is_nofollow(match)):
+                    href = match[kind]
+                    self._add(unescape(href) if "&" in href else href)
+            elif kind and not self._heed(kind, match):
+                break
+
+    def _heed(self, kind: str, match: re.Match[str]) -> bool:
+        """Take note of what is no link; False if nothing after it is markup."""
+        if kind == "title" and self.title is None:
+            self.title = _one_line(match["title"])
+        elif kind == "attributes":
+            if match["tag"].lower() == "plaintext":
+                return False
+            self._tag(match["tag"].lower(), match["attributes"])
+        return True
 
     @cached_property
     def may_skip(self) -> bool:
@@ -300,7 +225,7 @@ class _Reader:
             self.overflow += 1
 
     def _is_nofollow(self, match: re.Match[str]) -> bool:
-        attributes = _attributes(self.text[match.end("anchor") : match.end() - 1])
+        attributes = attributes_of(self.text[match.end("anchor") : match.end() - 1])
         return "nofollow" in attributes.get("rel", "").lower().split()
 
     def _tag(self, tag: str, text: str) -> None:
@@ -308,7 +233,7 @@ class _Reader:
             # The titles inside a drawing are not the page's, and its own comes before any drawing.
             self.title = self.title or ""
             return
-        attributes = _attributes(text)
+        attributes = attributes_of(text)
         if tag == "base":
             if self.base is None and "href" in attributes:
                 self.base = attributes["href"].strip(_HTML_SPACE)
@@ -316,7 +241,7 @@ class _Reader:
             self._meta(attributes)
         else:
             self._add(attributes.get("src", ""))
-            for candidate in _candidate.findall(attributes.get("srcset", "")):
+            for candidate in candidates(attributes.get("srcset", "")):
                 self._add(candidate)
 
     def _meta(self, attributes: dict[str, str]) -> None:
@@ -329,26 +254,9 @@ class _Reader:
             self._add(found[1] or found[2] or found[3] or "")
 
 
-def _attributes(text: str) -> dict[str, str]:
-    """The attributes of a tag, by lower-case name; the first of a name counts."""
-    found: dict[str, str] = {}
-    for attribute in _one_attribute.finditer(text):
-        value = attribute["value"] or ""
-        if value[:1] in ("'", '"'):
-            value = value[1:-1]
-        found.setdefault(attribute["name"].lower(), _unescape(value))
-    return found
-
-
-def _unescape(value: str) -> str:
-    return _entity.sub(_decode_entity, value)
-
-
-def _decode_entity(entity: re.Match[str]) -> str:
-    text = entity[0]
-    if text[1] == "#":
-        return html.unescape(text) if len(text) < 16 else "\ufffd"
-    return html5.get(text[1:], text)
+def candidates(srcset: str) -> list[str]:
+    """The images of a `srcset`, without what it says of each."""
+    return _candidate.findall(srcset)
 
 
 def _one_line(text: str) -> str:

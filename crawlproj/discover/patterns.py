@@ -1,6 +1,7 @@
-"""Which URL patterns of a host bring nothing new: worked out by one worker, from what it fetches.
+"""Finds URL patterns of a host that bring nothing new, from what one worker fetches.
 
-A page of a URL pattern (shapes.py) counts as repeated if the pattern has had its content before:
+A page of a URL pattern (url_shapes.py) counts as repeated if the pattern has had its content
+before:
 
 - `same`: its very bytes, and yet it leads on to new URLs. That is how a site without end looks
   whose links are relative; a finite set of equal pages is left alone.
@@ -21,7 +22,7 @@ from dataclasses import dataclass, field
 from zlib import crc32
 
 from crawlproj.config.choices import ALIKE, OFF, SAME
-from crawlproj.discover.shapes import any_query, pattern_of
+from crawlproj.discover.url_shapes import any_query, pattern_of
 from crawlproj.urls import Url
 
 REMEMBERED = 20_000
@@ -58,6 +59,11 @@ class Evidence:
         self._most_queries = most_queries
         self._records: OrderedDict[tuple[str, str], _Record] = OrderedDict()
         self._queries: OrderedDict[tuple[str, str], int] = OrderedDict()
+
+    @property
+    def remembered(self) -> tuple[int, int]:
+        """How many patterns, and how many paths with queries."""
+        return len(self._records), len(self._queries)
 
     def weigh(self, url: Url, body: bytes, leads_on: bool) -> str | None:
         """Take a page into account; returns its pattern if that has brought nothing new for too

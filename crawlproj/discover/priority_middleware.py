@@ -1,7 +1,7 @@
 """Keeps the counts of pages by host that priorities are made of, as far as this worker knows them.
 
 The frontier counts the pages of each host for all workers and tells with each lease how many there
-are; links that are found on the page are ranked by that (frontier/ranking.py).
+are; links that are found on the page are ranked by that (ranking.py).
 """
 
 from __future__ import annotations
@@ -34,6 +34,6 @@ class PriorityMiddleware:
 
     def process_response(self, request: Request, response: Response) -> Response:
         crawl = running_crawl(self._crawler)
-        if crawl is not None and (held := crawl.tracking.of(request)):
-            crawl.discovery.count_page(held.lease.host, held.lease.host_pages + 1)
+        if crawl is not None and (attempt := crawl.tracking.of(request)):
+            crawl.discovery.count_page(attempt.lease.host, attempt.lease.host_pages + 1)
         return response

@@ -12,7 +12,7 @@ from dataclasses import astuple, dataclass, fields
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from crawlproj.discover.shapes import is_document, is_media
+from crawlproj.discover.url_shapes import is_document, is_media
 from crawlproj.errors import ConfigError
 from crawlproj.urls import Url
 
@@ -22,7 +22,13 @@ class Candidate(NamedTuple):
 
     url: Url
     depth: int
-    domain_pages: int
+    host_pages: int
+    """Pages of its host that all workers together have fetched so far."""
+
+    @property
+    def domain_pages(self) -> int:
+        """`host_pages`, by its former name."""
+        return self.host_pages
 
 
 Strategy = Callable[[Candidate], float]
@@ -55,7 +61,7 @@ class Weighted:
         score -= self.media * (is_media(path) or is_document(path))
         score -= self.long_query * (len(query) > 50)
         score -= self.long_url * (len(candidate.url.host) + len(candidate.url.path) > 100)
-        score += self.new_host * (candidate.domain_pages < 10)
+        score += self.new_host * (candidate.host_pages < 10)
         return max(0, min(100, score))
 
 

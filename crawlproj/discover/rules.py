@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 from crawlproj.config.choices import MAX_DEPTH, MAX_PARAMS, MAX_REPEATS
-from crawlproj.discover.shapes import is_media, looks_like_trap
+from crawlproj.discover.url_shapes import is_media, looks_like_trap
+from crawlproj.frontier.plan import Plan
 from crawlproj.urls import Url, registrable_domain
 
 REDIRECTED = ">"
@@ -28,6 +29,11 @@ class Rules:
     trap_repeats: int = MAX_REPEATS
     trap_params: int = MAX_PARAMS
     media: bool = True
+
+    @classmethod
+    def of(cls, plan: Plan) -> Rules:
+        """Those of a crawl; a field of a plan that is called like one of these means the same."""
+        return cls(**{one.name: getattr(plan, one.name) for one in fields(cls)})
 
     @cached_property
     def _allow_patterns(self) -> list[re.Pattern[str]]:
@@ -74,14 +80,14 @@ class Rules:
         """What a seed brings into scope. Its own name is there in any case: a seed's host may be
         contacted wherever it is (fetch/). Where a seed has only been redirected to is marked:
         the user has not asked for it, so its address is judged like any other."""
-        names = {self.scope_name(url), url.host.partition("://")[2]}
+        names = {self.scope_name(url), url.authority}
         return {REDIRECTED + name for name in names} if redirected else names
 
     def scope_name(self, url: Url) -> str:
         """What decides on a link: its name and port, whatever the scheme, or its domain."""
         if self.scope == "domain":
             return registrable_domain(url.host)
-        return url.host.partition("://")[2]
+        return url.authority
 
 
 def _matches(patterns: Iterable[re.Pattern[str]], url: Url) -> bool:

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from redis.exceptions import LockError, RedisError, ResponseError
-from scrapy import Request
+from scrapy import Request, Spider
 
 from crawlproj.errors import CrawlError
 from crawlproj.frontier import keys
@@ -63,6 +63,13 @@ _FIELDS: dict[str, tuple[type, str]] = {
     "cookies": (dict, "an object"),
 }
 """Of a seed in JSON: its type, and what to call it."""
+
+
+MakeRequests = Callable[[bytes], Any]
+"""Makes a request of a seed, or several: a spider's `make_request_from_data`."""
+
+Refused = tuple[bytes, str]
+"""A seed, and why it cannot be used."""
 
 
 class SeedListError(CrawlError):
@@ -132,9 +139,10 @@ class SeedList:
                 removal.lrem(self.key, 1, seed)
             await removal.execute()
 
-    async def reject(self, seed: bytes, reason: str) -> None:
+    async def refuse(self, seed: bytes, reason: str) -> None:
         """Set aside a seed that cannot be used, with its reason."""
         shown = seed[:2000].decode(errors="replace")
+        logger.warning("Seed refused: %s: %s", _on_one_line(shown[:200]), _on_one_line(reason))
         await self.client.rpush(
             keys.rejected(self.key), json.dumps({"seed": shown, "reason": reason})
         )
@@ -201,13 +209,13 @@ def read_seeds(seeds: str) -> list[str]:
     return [line.strip() for line in lines if line.strip() and not line.strip().startswith("#")]
 
 
-class Intake:
+class SeedIntake:
     """Moves seeds from their list into the frontier, as long as the crawl runs."""
 
     def __init__(
         self,
         seeds: SeedList,
-        make: Callable[[bytes], Any],
+        make: MakeRequests,
         to_push: Callable[[Request], Push],
         push: Callable[[list[Push]], Awaitable[None]],
         is_open: Callable[[], bool],
@@ -246,41 +254,56 @@ class Intake:
         waiting = await self._seeds.peek(AT_ONCE)
         made: list[tuple[bytes, list[Request]]] = []
         pushes: list[Push] = []
-        refused: list[tuple[bytes, str]] = []
+        refused: list[Refused] = []
         for data in waiting:
-            with _noted(data, refused):
-                made.append((data, self._requests_of(data)))
+            with noting_refusal(data, refused):
+                made.append((data, make_requests(self._make, data)))
         hosts = {_name(request) for _, requests in made for request in requests}
         found_hosts = await self._seeds.found_hosts(hosts - {""})
         for data, requests in made:
-            with _noted(data, refused):
+            with noting_refusal(data, refused):
                 _mark_found(requests, found_hosts)
                 pushes += [self._to_push(request) for request in requests]
         await self._push(pushes)
         if not waiting or not self._is_open():
             return 0
         for data, reason in refused:
-            logger.warning("Seed refused: %s: %s", data[:200].decode(errors="replace"), reason)
-            await self._seeds.reject(data, reason)
+            await self._seeds.refuse(data, reason)
         await self._seeds.remove(waiting)
         logger.info("Took in %s", counted(len(waiting) - len(refused), "seed"))
         return len(waiting)
 
-    def _requests_of(self, data: bytes) -> list[Request]:
-        made = self._make(data)
-        requests = [made] if isinstance(made, Request) else list(made or ())
-        if not requests:
-            raise ValueError("the spider made no request of it")
-        return requests
+
+def seed_maker(spider: Spider) -> MakeRequests:
+    """What makes requests of seeds: the spider, to which they may be anything, or ourselves."""
+    make: MakeRequests = getattr(spider, "make_request_from_data", parse_seed)
+    return make
+
+
+def make_requests(make: MakeRequests, data: bytes) -> list[Request]:
+    """The requests that a spider makes of a seed, of which there is at least one."""
+    made = make(data)
+    requests = [made] if isinstance(made, Request) else list(made or ())
+    if not requests:
+        raise ValueError("the spider made no request of it")
+    for one in requests:
+        if not isinstance(one, Request):
+            raise TypeError(f"the spider made a {type(one).__name__} of it, and no request")
+    return requests
 
 
 @contextmanager
-def _noted(data: bytes, refused: list[tuple[bytes, str]]) -> Iterator[None]:
+def noting_refusal(data: bytes, refused: list[Refused]) -> Iterator[None]:
     """Inside, what is wrong with a seed is noted: what a spider makes of it can fail in any way."""
     try:
         yield
     except Exception as error:
         refused.append((data, str(error) or type(error).__name__))
+
+
+def _on_one_line(text: str) -> str:
+    """A text of anybody's that cannot pass for another line of the log, or command a terminal."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def _name(request: Request) -> str:

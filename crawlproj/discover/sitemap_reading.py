@@ -1,4 +1,4 @@
-"""Sitemaps on their way through the frontier: fetched like any URL, read, and their pages queued.
+"""Reads sitemaps, which go through the frontier like any URL, and queues their pages.
 
 A sitemap stands in its host's queue, keeps the host's pace, needs leave by robots.txt and has its
 address judged; it counts as filtered (`sitemap`) once it has been dealt with. Its pages come in as
@@ -18,9 +18,9 @@ from scrapy.exceptions import DownloadCancelledError
 from crawlproj.discover import sitemaps
 from crawlproj.frontier.outcomes import (
     TRANSIENT_STATUSES,
+    Attempt,
     Failed,
     Filtered,
-    Held,
     Retry,
     may_pass,
 )
@@ -56,7 +56,7 @@ class SitemapReader:
         for one in locations:
             self._discovery.sitemap(one, base, 0)
 
-    def prepare(self, request: Request, held: Held) -> None:
+    def prepare(self, request: Request, attempt: Attempt) -> None:
         """Let a request for a sitemap come back here, however it ends."""
         request.meta.update(
             handle_httpstatus_all=True,
@@ -66,31 +66,31 @@ class SitemapReader:
         )
 
         async def received(response: Response) -> None:
-            await self._received(response, held)
+            await self._received(response, attempt)
 
         def failed(failure: Failure) -> None:
             if isinstance(failure.value, Exception) and may_pass(failure.value):
-                held.decide(Retry(held.lease.entry))
+                attempt.decide(Retry(attempt.lease.entry))
 
         request.callback = received
         request.errback = failed
 
-    async def _received(self, response: Response, held: Held) -> None:
+    async def _received(self, response: Response, attempt: Attempt) -> None:
         if response.status in TRANSIENT_STATUSES:
-            held.decide(Retry(held.lease.entry))
+            attempt.decide(Retry(attempt.lease.entry))
         elif 300 <= response.status < 400:
             self._lead(response, [location(response.headers.get("Location"))])
-            held.decide(Filtered(REASON))
+            attempt.decide(Filtered(REASON))
         elif response.status < 300:
-            await self._read(response, held)
+            await self._read(response, attempt)
         else:
-            held.decide(Failed(f"http_{response.status}"))
+            attempt.decide(Failed(f"http_{response.status}"))
 
-    async def _read(self, response: Response, held: Held) -> None:
+    async def _read(self, response: Response, attempt: Attempt) -> None:
         try:
             found = await asyncio.to_thread(sitemaps.read, response.body)
         except sitemaps.TooLarge as error:
-            held.error = DownloadCancelledError(str(error))
+            attempt.error = DownloadCancelledError(str(error))
             return
         if found.overflow:
             logger.warning("%s: more than %d URLs", response.url, sitemaps.MOST_URLS)
@@ -98,7 +98,7 @@ class SitemapReader:
             self._lead(response, found.urls)
         else:
             await self._follow(response, found.urls)
-        held.decide(Filtered(REASON))
+        attempt.decide(Filtered(REASON))
 
     def _lead(self, response: Response, locations: Iterable[str]) -> None:
         steps = _steps(response.meta[SITEMAP]) + 1

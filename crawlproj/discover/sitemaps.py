@@ -25,7 +25,13 @@ _AS_GZIP = 31
 _HEAD = 4096
 
 _ROOT = re.compile(r"<(?:([A-Za-z_][\w.\-]{0,40}):)?(urlset|sitemapindex)(?=[\s>/])")
-_CDATA = re.compile(r"<!\[CDATA\[([^\]]*+)\]\]>")
+# Bounded, so that a million beginnings without an end are not each followed to the end.
+_PLAIN, _QUOTED = r"[^<]{0,8192}+", r"<!\[CDATA\[[^\]]{0,8192}+\]\]>"
+TEXT = rf"{_PLAIN}(?:{_QUOTED}{_PLAIN}){{0,8}}+"
+COMMENT = r"<!--[^-]*+(?:-(?!->)[^-]*+)*+(?:-->|\Z)"
+"""Patterns of what an XML element holds, and of a comment."""
+
+CDATA = re.compile(r"<!\[CDATA\[([^\]]*+)\]\]>")
 _LINE = re.compile(r"^[ \t]*+(?P<loc>https?://\S++)[ \t\r]*+$", re.MULTILINE)
 
 
@@ -57,20 +63,14 @@ def read(body: bytes, most_bytes: int = MOST_BYTES, most_urls: int = MOST_URLS) 
 
 
 def _url(text: str, *, is_xml: bool) -> str:
-    return _CDATA.sub(r"\1", html.unescape(text)).strip() if is_xml else text
+    return CDATA.sub(r"\1", html.unescape(text)).strip() if is_xml else text
 
 
 def _locations(prefix: str | None) -> re.Pattern[str]:
     """`loc` of the namespace of the root, and of no other: `image:loc` is no page. Comments are
     taken along, so that nothing inside one is found."""
     name = f"{re.escape(prefix)}:loc" if prefix else "loc"
-    # Bounded, so that a million beginnings without an end are not each followed to the end.
-    text = r"[^<]{0,8192}+"
-    cdata = r"<!\[CDATA\[[^\]]{0,8192}+\]\]>"
-    return re.compile(
-        rf"<!--[^-]*+(?:-(?!->)[^-]*+)*+(?:-->|\Z)"
-        rf"|<{name}\s{{0,100}}+>(?P<loc>{text}(?:{cdata}{text}){{0,8}}+)</{name}"
-    )
+    return re.compile(rf"{COMMENT}|<{name}\s{{0,100}}+>(?P<loc>{TEXT})</{name}")
 
 
 def unpacked(body: bytes, most_bytes: int) -> bytes:

@@ -19,10 +19,6 @@ from crawlproj.urls import absolute
 _HEAD = 4096
 _ROOT = re.compile(r"<(?:([A-Za-z_][\w.\-]{0,40}):)?(rss|feed|RDF)(?=[\s>/])")
 _ATTRIBUTE = re.compile(r"""([\w:.\-]{1,40})\s*+=\s*+(?:"([^"]*+)"|'([^']*+)')""")
-# Bounded where an end may be missing: a million beginnings are not each followed to the end.
-_TEXT = r"[^<]{0,8192}+"
-_CDATA = r"<!\[CDATA\[[^\]]{0,8192}+\]\]>"
-_UNWRAP = re.compile(r"<!\[CDATA\[([^\]]*+)\]\]>")
 
 
 class NoFeed(CrawlError):
@@ -96,15 +92,14 @@ def _tokens(prefix: str) -> re.Pattern[str]:
     """Elements of the root's namespace, or of none: `atom:link` in RSS is the feed's own. Comments
     and quoted HTML are taken along, so that nothing inside is found."""
     name = f"{re.escape(prefix)}:" if prefix else ""
-    text = rf"{_TEXT}(?:{_CDATA}{_TEXT}){{0,8}}+"
     inside = r"(?:[\s/][^<>]{0,8192}+)?+>"
     return re.compile(
-        rf"<!--[^-]*+(?:-(?!->)[^-]*+)*+(?:-->|\Z)"
+        rf"{sitemaps.COMMENT}"
         rf"|<!\[CDATA\[[^\]]*+(?:\](?!\]>)[^\]]*+)*+(?:\]\]>|\Z)"
         rf"|(?P<begin><{name}(?:item|entry){inside})"
         rf"|(?P<end></{name}(?:item|entry)\s*+>)"
-        rf"|<{name}link(?P<link>{inside})(?P<link_text>{text})"
-        rf"|<{name}guid(?P<guid>{inside})(?P<guid_text>{text})"
+        rf"|<{name}link(?P<link>{inside})(?P<link_text>{sitemaps.TEXT})"
+        rf"|<{name}guid(?P<guid>{inside})(?P<guid_text>{sitemaps.TEXT})"
     )
 
 
@@ -115,4 +110,4 @@ def _attributes(text: str) -> dict[str, str]:
 
 
 def _plain(text: str) -> str:
-    return _UNWRAP.sub(r"\1", html.unescape(text)).strip()
+    return sitemaps.CDATA.sub(r"\1", html.unescape(text)).strip()

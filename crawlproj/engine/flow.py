@@ -60,7 +60,7 @@ class Flow:
         try:
             await self._hand_on(await self._downloaded(request), request)
         except Exception:
-            self._complain("Error while handling downloader output")
+            self._log_error("Error while handling downloader output")
         finally:
             self._engine.downloader.active.discard(request)
             slot.remove_request(request)
@@ -116,12 +116,12 @@ class Flow:
         try:
             await scraper._scrape(result, request)
         except Exception:
-            self._complain(f"Scraper bug processing {request}")
+            self._log_error(f"Scraper bug processing {request}")
         finally:
             slot.finish_response(result, request)
             scraper._check_if_closing()
 
-    def _complain(self, text: str) -> None:
+    def _log_error(self, text: str) -> None:
         logger.error(text, exc_info=True, extra={"spider": self._engine.spider})
 
 

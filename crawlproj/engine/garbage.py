@@ -1,4 +1,4 @@
-"""Python's garbage collector, told what a worker is like.
+"""Sets Python's garbage collector up for a worker.
 
 What a worker has loaded when it begins lives as long as it does, and what a page leaves behind is
 freed at once, without the collector: looking through all of it again and again took a sixth of

@@ -8,6 +8,10 @@ says what happens next. Its other settings (MEMUSAGE_WARNING_MB, …) mean what 
 from __future__ import annotations
 
 import logging
+import os
+import resource
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scrapy.extensions.memusage import MemoryUsage
@@ -15,7 +19,6 @@ from scrapy.utils.asyncio import create_looping_call
 
 from crawlproj.config import Config
 from crawlproj.engine.watch import EngineWatch
-from crawlproj.worker.pulse import resident_bytes
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -27,6 +30,7 @@ REPLACE_ME = 75
 """Exit code of a worker that has reached its limit: sysexits.h calls it "try again"."""
 
 _MB = 1024 * 1024
+_STATM = Path("/proc/self/statm")
 
 
 class MemoryLimit(MemoryUsage):
@@ -62,3 +66,12 @@ class MemoryLimit(MemoryUsage):
             REPLACE_ME,
         )
         watch.close(REASON)
+
+
+def resident_bytes() -> int:
+    """Memory in use now; where the system does not tell, the most there has been."""
+    try:
+        return int(_STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return most if sys.platform == "darwin" else most * 1024

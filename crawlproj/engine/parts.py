@@ -1,4 +1,5 @@
-"""What settings name of this room: ours with a Scrapy that they were tested with, else its own."""
+"""What settings and other rooms name of this room: ours with a Scrapy that they were tested with,
+else its own."""
 
 from __future__ import annotations
 
@@ -9,6 +10,8 @@ from crawlproj.engine.versions import is_tested
 if TYPE_CHECKING or is_tested():
     from crawlproj.engine.counts import DownloaderStats
     from crawlproj.engine.downloader import Downloader
+    from crawlproj.engine.exporters import CsvExporter
+    from crawlproj.engine.feeds import FeedExporter
     from crawlproj.engine.item_pipelines import ItemPipelines
     from crawlproj.engine.stats import Stats
 else:
@@ -17,4 +20,6 @@ else:
     from scrapy.pipelines import ItemPipelineManager as ItemPipelines
     from scrapy.statscollectors import MemoryStatsCollector as Stats
 
-__all__ = ["Downloader", "DownloaderStats", "ItemPipelines", "Stats"]
+    from crawlproj.engine.plain import CsvExporter, FeedExporter
+
+__all__ = ["CsvExporter", "Downloader", "DownloaderStats", "FeedExporter", "ItemPipelines", "Stats"]

@@ -1,5 +1,5 @@
-"""Scrapy's signals: nothing is done for what nobody hears, plain receivers get no task, and what a
-receiver takes is looked up once."""
+"""Scrapy's signals, sent for less: a signal without receivers costs nothing, plain receivers get no
+task, and which arguments a receiver takes is looked up once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import inspect
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from types import CodeType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydispatch import dispatcher  # type: ignore[import-untyped]
 from pydispatch.robustapply import robustApply  # type: ignore[import-untyped]
@@ -20,6 +20,9 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from crawlproj.engine.waiting import is_ready
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
 
 logger = logging.getLogger("scrapy.utils.signal")
 
@@ -62,8 +65,13 @@ class Signals(SignalManager):
         replies = [(receiver, results[number]) for number, receiver in enumerate(receivers)]
         for receiver, result in replies:
             if isinstance(result, Exception) and not isinstance(result, unlogged):
-                _complain(receiver, result, kwargs.get("spider"))
+                _log_error(receiver, result, kwargs.get("spider"))
         return replies
+
+
+def is_heard(crawler: Crawler, signal: Any) -> bool:
+    """Whether anybody listens to a signal."""
+    return bool(_receivers(crawler.signals.sender, signal))
 
 
 def _receivers(sender: Any, signal: Any) -> list[Callable[..., Any]]:
@@ -105,7 +113,7 @@ def _result(
         result = _call(receiver, signal=signal, **kwargs)
     except Exception as error:
         if not isinstance(error, unlogged):
-            _complain(receiver, error, kwargs.get("spider"))
+            _log_error(receiver, error, kwargs.get("spider"))
         return Failure()  # type: ignore[no-untyped-call]
     if isinstance(result, Deferred):
         logger.error(
@@ -120,7 +128,7 @@ def _tuple(unlogged: Any) -> tuple[Any, ...]:
     return tuple(unlogged) if isinstance(unlogged, Sequence) else (unlogged,)
 
 
-def _complain(receiver: Any, error: Exception, spider: Any) -> None:
+def _log_error(receiver: Any, error: Exception, spider: Any) -> None:
     logger.error(
         "Error caught on signal handler: %(receiver)s",
         {"receiver": receiver},

@@ -1,4 +1,4 @@
-"""Scrapy's stats, without what each look at one of its methods costs.
+"""Scrapy's stats, without the cost of looking up their methods.
 
 Scrapy 2.19 wraps them, at every use, in a check for an argument that it no longer wants.
 """

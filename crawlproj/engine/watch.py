@@ -10,20 +10,29 @@ is used here.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from scrapy import Request
 from scrapy.downloadermiddlewares.retry import RetryMiddleware
 from scrapy.signalmanager import SignalManager
+from scrapy.utils.conf import build_component_list
 from scrapy.utils.defer import deferred_from_coro, ensure_awaitable
+from scrapy.utils.deprecate import argument_is_required
+from scrapy.utils.misc import load_object
 
-from crawlproj.engine.versions import is_tested
+from crawlproj.engine.versions import reason_for_plain
 
 if TYPE_CHECKING:
     from scrapy.core.engine import ExecutionEngine
     from scrapy.crawler import Crawler
     from scrapy.http import Response
+
+
+logger = logging.getLogger(__name__)
+
+_Kind = TypeVar("_Kind")
 
 
 class _Observed(set[Request]):
@@ -50,9 +59,10 @@ class EngineWatch:
         return self._crawler.engine
 
     def patch_engine(self) -> None:
-        """Let Scrapy do less for nothing, where no setting can say so (crawlproj/engine). Another
-        Scrapy than the one that was looked at goes its own way."""
-        if not is_tested():
+        """Put our parts in place for which there is no setting. With a Scrapy that they were not
+        tested with, its own stay, and the log says so."""
+        if reason := reason_for_plain():
+            logger.warning("Scrapy's own parts are used, which take longer: %s", reason)
             return
         # Imported here: with another Scrapy it may not even be possible.
         from crawlproj.engine import flow
@@ -100,15 +110,20 @@ class EngineWatch:
     def limit_retries(self, most: int, *, is_given: bool) -> None:
         """Have Scrapy's middleware try again as often as the crawl allows, or less often if the
         user has said so (RETRY_TIMES): the last response is then the spider's."""
-        for middleware in self._engine.downloader.middleware.middlewares:
-            if isinstance(middleware, RetryMiddleware):
-                given = middleware.max_retry_times if is_given else most
-                middleware.max_retry_times = min(given, most)
+        middleware = self._crawler.get_downloader_middleware(RetryMiddleware)
+        if middleware is not None:
+            given = middleware.max_retry_times if is_given else most
+            middleware.max_retry_times = min(given, most)
 
     def has_downloader_middleware(self, kind: type) -> bool:
         """Whether one of this class takes part."""
-        found = self._engine.downloader.middleware.middlewares
-        return any(isinstance(middleware, kind) for middleware in found)
+        return self._crawler.get_downloader_middleware(kind) is not None
+
+    def extensions(self, kind: type[_Kind]) -> list[_Kind]:
+        """All of a class. Scrapy's public interface tells of one."""
+        manager = self._crawler.extensions
+        found = manager.middlewares if manager is not None else ()
+        return [extension for extension in found if isinstance(extension, kind)]
 
     def wake(self) -> None:
         """Make the engine ask for requests at the next turn of the loop."""
@@ -122,10 +137,10 @@ class EngineWatch:
         if slot is not None and slot.closing is None:
             deferred_from_coro(self._engine.close_spider_async(reason=reason))
 
-    def cut(self) -> int:
+    def break_off(self) -> int:
         """Break off every download that is under way; returns how many there were."""
         handlers = self._engine.downloader.handlers._handlers.values()
-        return sum(handler.cut() for handler in handlers if hasattr(handler, "cut"))
+        return sum(handler.break_off() for handler in handlers if hasattr(handler, "break_off"))
 
     @property
     def closing(self) -> bool:
@@ -141,10 +156,11 @@ class EngineWatch:
     async def process_item(self, item: Any, only: Collection[type]) -> Any:
         """What item pipelines of these classes, in their order, make of an item that no page has
         yielded. No signal tells of it."""
-        manager: Any = self._engine.scraper.itemproc
-        for method in manager.methods["process_item"]:
-            if type(method.__self__) in only:
-                wants_spider = method in manager._mw_methods_requiring_spider
-                result = method(item, manager._spider) if wants_spider else method(item)
-                item = await ensure_awaitable(result)
+        for name in build_component_list(self._crawler.settings.getwithbase("ITEM_PIPELINES")):
+            kind = load_object(name)
+            pipeline: Any = self._crawler.get_item_pipeline(kind) if kind in only else None
+            if pipeline is not None:
+                wants_spider = argument_is_required(pipeline.process_item, "spider")
+                spider = (self._crawler.spider,) if wants_spider else ()
+                item = await ensure_awaitable(pipeline.process_item(item, *spider))
         return item

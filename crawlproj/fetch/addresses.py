@@ -4,7 +4,7 @@ A web page can link to anything, and a name can resolve to anything, so what a c
 them must not be what only its own network is meant to reach. Public addresses are always
 contacted; any other only if a setting allows it, or if a seed is at that very address.
 
-Pure: knows neither Scrapy nor aiohttp, and resolves no name.
+Pure: knows neither Scrapy nor libcurl, and resolves no name.
 """
 
 from __future__ import annotations

@@ -17,7 +17,8 @@ from scrapy.http.request import NO_CALLBACK
 
 from crawlproj.config import Config
 from crawlproj.discover.sitemap_reading import SITEMAP
-from crawlproj.politeness.wanted import ROBOTS_TXT
+from crawlproj.engine.responses import STOPPED
+from crawlproj.politeness.robots_search import ROBOTS_TXT
 
 if TYPE_CHECKING:
     from typing import Self
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
 
 EXEMPT = frozenset({ROBOTS_TXT, SITEMAP})
 """Keys of `request.meta` that mark what is read whatever its type."""
-
-STOPPED = "download_stopped"
-"""Scrapy's flag on a response whose body was not read."""
 
 
 class ContentMiddleware:

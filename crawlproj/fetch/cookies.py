@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgpack
 from scrapy import FormRequest, Request
-from scrapy.downloadermiddlewares.cookies import CookiesMiddleware as ScrapyCookies
 from scrapy.http.cookies import CookieJar
 from scrapy.utils.httpobj import urlparse_cached
 
 from crawlproj.config import Config
-from crawlproj.running import running_crawl
+from crawlproj.engine import cookies as scrapys
+from crawlproj.frontier import cookie_store
+from crawlproj.running import Cookies, running_crawl
 from crawlproj.urls import registrable_domain
 
 if TYPE_CHECKING:
@@ -48,12 +49,12 @@ EXPIRY_S = 60
 """Expiry times are told in steps of so many seconds: a session that every page prolongs is not
 news with every page."""
 
-_TOLD = "%s asks for a session (FormRequest or cookies=), "
-NO_COOKIES = _TOLD + (
+_ASKS_FOR_SESSION = "%s asks for a session (FormRequest or cookies=), "
+NO_COOKIES = _ASKS_FOR_SESSION + (
     "but cookies are off: CRAWL_COOKIES=shared keeps them for all workers (docs/cookies.md); this "
     "is said once"
 )
-OWN_COOKIES = _TOLD + (
+OWN_COOKIES = _ASKS_FOR_SESSION + (
     "and each worker keeps cookies for itself: where there is more than one, set "
     "CRAWL_COOKIES=shared (docs/cookies.md); this is said once"
 )
@@ -64,9 +65,7 @@ NOT_SHARED = (
 
 
 def cookie_advice(settings: BaseSettings) -> str:
-    """What to tell a spider that wants a session; nothing where it has one on all workers."""
-    if Config.from_settings(settings).cookies:
-        return ""
+    """What to tell a spider that wants a session, where cookies are not shared."""
     return OWN_COOKIES if settings.getbool("COOKIES_ENABLED") else NO_COOKIES
 
 
@@ -81,7 +80,7 @@ class Domain:
     def __init__(self) -> None:
         self._jars: dict[str, CookieJar] = {}
         self._shared: dict[str, bytes] = {}
-        self.heard = -1
+        self.changes_known = -1
         """Changes that had been told of when its cookies were asked for."""
 
     def jar(self, key: Any) -> CookieJar:
@@ -94,12 +93,12 @@ class Domain:
         gone = {id_: b"" for id_ in self._shared if id_ not in now}
         return gone | {id_: one for id_, one in now.items() if self._shared.get(id_) != one}
 
-    def told(self, changes: dict[str, bytes]) -> None:
+    def mark_shared(self, changes: dict[str, bytes]) -> None:
         """Redis knows these."""
         self._shared.update(changes)
         self._shared = {id_: one for id_, one in self._shared.items() if one}
 
-    def hear(self, shared: dict[str, bytes]) -> None:
+    def update(self, shared: dict[str, bytes]) -> None:
         """Take over what Redis has, but for what has changed here in the meantime."""
         ours, unread = self.changes(), set()
         for id_ in {*shared, *self._shared} - ours.keys():
@@ -158,28 +157,28 @@ class SharedCookies:
             changes = {name: cookies for name, cookies in found.items() if cookies}
             try:
                 if changes:
-                    await self._frontier.share_cookies(changes)
+                    await cookie_store.share(self._frontier.shards, changes)
             except BaseException:
                 self._changed |= changed
                 raise
             for name, cookies in changes.items():
-                self._domain(name).told(cookies)
+                self._domain(name).mark_shared(cookies)
 
     async def learn(self, leases: Iterable[Lease]) -> None:
         """Know the cookies of what was leased, if any were told of that are not known yet."""
-        told = self._frontier.cookie_changes
-        if not told:
+        changes = cookie_store.changes_told(self._frontier.shards)
+        if not changes:
             return
         names = dict.fromkeys(registrable_domain(lease.host) for lease in leases)
-        stale = [name for name in names if self._domain(name).heard != told]
+        stale = [name for name in names if self._domain(name).changes_known != changes]
         if not stale:
             return
         async with self._exchanging:
-            found = await self._frontier.cookies_of(stale)
+            found = await cookie_store.cookies_of(self._frontier.shards, stale)
             for name, cookies in zip(stale, found, strict=True):
                 domain = self._domain(name)
-                domain.hear(cookies)
-                domain.heard = told
+                domain.update(cookies)
+                domain.changes_known = changes
 
     def _domain(self, name: str) -> Domain:
         domain = self._domains.setdefault(name, Domain())
@@ -191,19 +190,19 @@ class SharedCookies:
         return domain
 
 
-class OfflineCookies(ScrapyCookies):
+class OfflineCookies(scrapys.CookiesMiddleware):
     """Scrapy's, with our list of public suffixes: its own is asked for on the network when the
     first cookie comes, and where there is none, a hundred lines of traceback say so."""
 
-    def _process_cookies(
-        self, cookies: Iterable[Cookie], *, jar: CookieJar, request: Request
-    ) -> None:
-        for cookie in _acceptable(cookies, request):
-            jar.set_cookie_if_ok(cookie, request)
+    def acceptable(self, cookies: Iterable[Cookie], request: Request) -> Iterable[Cookie]:
+        return _acceptable(cookies, request)
 
 
 class CookiesMiddleware(OfflineCookies):
     """`DOWNLOADER_MIDDLEWARES`, in place of Scrapy's; where cookies are not shared, like it."""
+
+    _has_own = False
+    """Whether this worker keeps cookies for itself, where the crawl does not share them."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Any:
@@ -211,6 +210,7 @@ class CookiesMiddleware(OfflineCookies):
             return OfflineCookies.from_crawler(crawler)
         self = cls(crawler.settings.getbool("COOKIES_DEBUG"))
         self.crawler = crawler
+        self._has_own = crawler.settings.getbool("COOKIES_ENABLED")
         return self
 
     def process_request(  # type: ignore[override]  # without an argument that Scrapy has given up
@@ -218,28 +218,32 @@ class CookiesMiddleware(OfflineCookies):
     ) -> None:
         shared = self._shared(request)
         if shared is None:
+            if self._has_own:
+                super().process_request(request)
             return
         jar = shared.jar(request)
         if request.cookies:
-            given = self._get_request_cookies(jar, request)
-            self._process_cookies(given, jar=jar, request=request)
+            self.take_from_request(jar, request)
             shared.has_changed(request)
         request.headers.pop("Cookie", None)
         jar.add_cookie_header(request)
-        self._debug_cookie(request)
+        self.log_sent(request)
 
     def process_response(  # type: ignore[override]
         self, request: Request, response: Response
     ) -> Response:
         shared = self._shared(request)
-        if shared is not None and b"Set-Cookie" in response.headers:
+        if shared is None:
+            if self._has_own:
+                super().process_response(request, response)
+        elif b"Set-Cookie" in response.headers:
             jar = shared.jar(request)
-            self._process_cookies(jar.make_cookies(response, request), jar=jar, request=request)
+            self.take(jar.make_cookies(response, request), jar, request)
             shared.has_changed(request)
-            self._debug_set_cookie(response)
+            self.log_received(response)
         return response
 
-    def _shared(self, request: Request) -> SharedCookies | None:
+    def _shared(self, request: Request) -> Cookies | None:
         if request.meta.get("dont_merge_cookies"):
             return None
         crawl = running_crawl(self.crawler)

@@ -9,22 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import time
-import zlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 from urllib.parse import urlencode
 from urllib.request import getproxies, proxy_bypass
 
-import aiohttp
-import yarl
-from scrapy.exceptions import IgnoreRequest
-from scrapy.utils.ssl import _make_ssl_context
+from scrapy.exceptions import DownloadCancelledError, DownloadTimeoutError
 
 from crawlproj.config import Config
 from crawlproj.errors import CrawlError
 from crawlproj.fetch.addresses import AddressPolicy
-from crawlproj.fetch.connections import SafeConnector, SystemResolver
-from crawlproj.fetch.handler import open_session
+from crawlproj.fetch.client import Client
+from crawlproj.fetch.exchange import Answer, Call
+from crawlproj.fetch.resolving import Names, SystemResolver
+from crawlproj.fetch.tls import Tls
+from crawlproj.fetch.unpacking import TooLarge, Unreadable, unpack
 from crawlproj.urls import Url, UrlError, bare_name, location, normalise
 
 if TYPE_CHECKING:
@@ -33,9 +32,7 @@ if TYPE_CHECKING:
 MOST_REDIRECTS = 5
 _REDIRECTS = (301, 302, 303, 307, 308)
 _KEEP_METHOD = (307, 308)
-_FORM = "application/x-www-form-urlencoded"
-_AS_ANY = 47
-"""zlib: a gzip or zlib header, whichever is there."""
+_FORM = b"application/x-www-form-urlencoded"
 
 
 class FetchError(CrawlError):
@@ -58,26 +55,31 @@ class Documents:
         config = Config.from_settings(settings)
         self._named: list[str] = []
         self._policy = AddressPolicy(config.allow_addresses, lambda: self._named)
-        self._ssl_context = _make_ssl_context(settings)
-        self._headers = {"User-Agent": settings["USER_AGENT"], "Accept-Encoding": "gzip"}
+        self._settings = settings
+        self._http = config.http
+        self._headers = [
+            (b"User-Agent", settings["USER_AGENT"].encode("latin-1", "replace")),
+            (b"Accept-Encoding", b"gzip, deflate, br, zstd"),
+        ]
         self._timeout_s = settings.getfloat("DOWNLOAD_TIMEOUT")
         self._uses_proxies = settings.getbool("HTTPPROXY_ENABLED")
         self._delay_s = config.delay_s or 0.0
         self._ended_at: dict[str, float] = {}
 
     async def __aenter__(self) -> Self:
-        connector = SafeConnector(self._policy, resolver=SystemResolver())
-        self._session = open_session(connector)
+        self._client = Client(
+            self._policy, Names(SystemResolver(), 60.0, 1000), Tls(self._settings), http=self._http
+        )
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._session.close()
+        await self._client.close()
 
     def name(self, url: Url) -> None:
         """The user has named this URL."""
-        self._named.append(url.host.partition("://")[2])
+        self._named.append(url.authority)
 
-    def vouches_for(self, url: Url) -> bool:
+    def is_named_by_user(self, url: Url) -> bool:
         """Whether the user has named what is behind a URL: its host, or an address that may be
         contacted as things are. A name can stand for any address."""
         named = {bare_name(one) for one in self._named}
@@ -105,32 +107,33 @@ class Documents:
         """One request; what came, and where it redirects to if it does."""
         await self._keep_pace(url.host)
         try:
-            async with self._session.request(**self._request(url, form)) as response:
-                if response.status in _REDIRECTS and (to := _location(response)):
-                    return Document(str(url), response.status, b""), to
-                body = await _body(response, most_bytes, url)
-                return Document(str(url), response.status, body), None
-        except TimeoutError:
+            answer = await self._client.exchange(self._call(url, form, most_bytes))
+            status = answer.head.status
+            if status in _REDIRECTS and (to := location(_field(answer, b"location"))):
+                return Document(str(url), status, b""), to
+            return Document(str(url), status, _body(answer, most_bytes)), None
+        except (TooLarge, DownloadCancelledError):
+            raise FetchError(f"{url}: more than {most_bytes:,} bytes") from None
+        except DownloadTimeoutError:
             raise FetchError(f"{url}: no answer within {self._timeout_s:g} s") from None
-        except aiohttp.ClientConnectorError as error:
-            raise FetchError(f"{url}: {error.strerror or error.os_error}") from None
-        except (aiohttp.ClientError, IgnoreRequest, OSError, ValueError) as error:
+        except Unreadable as error:
+            raise FetchError(f"{url}: cannot be unpacked: {error}") from None
+        except Exception as error:  # failures.py has many names for what can go wrong
             raise FetchError(f"{url}: {str(error) or type(error).__name__}") from None
         finally:
             self._ended_at[url.host] = time.monotonic()
 
-    def _request(self, url: Url, form: Mapping[str, str] | None) -> dict[str, Any]:
-        return {
-            "method": "GET" if form is None else "POST",
-            # As it is: yarl would quote again what has been quoted.
-            "url": yarl.URL(str(url), encoded=True),
-            "data": None if form is None else urlencode(form).encode(),
-            "headers": self._headers | ({} if form is None else {"Content-Type": _FORM}),
-            "timeout": aiohttp.ClientTimeout(total=self._timeout_s),
-            "ssl": self._ssl_context,
-            "allow_redirects": False,
-            "proxy": self._proxy(url),
-        }
+    def _call(self, url: Url, form: Mapping[str, str] | None, most_bytes: int) -> Call:
+        is_form = form is not None
+        return Call(
+            url=str(url),
+            method="POST" if is_form else "GET",
+            headers=[*self._headers, *([(b"Content-Type", _FORM)] if is_form else [])],
+            body=urlencode(form).encode() if form is not None else b"",
+            timeout_s=self._timeout_s,
+            most_bytes=most_bytes,
+            proxy=self._proxy(url),
+        )
 
     def _proxy(self, url: Url) -> str | None:
         scheme, _, name = url.host.partition("://")
@@ -143,23 +146,18 @@ class Documents:
             await asyncio.sleep(self._ended_at[host] + self._delay_s - time.monotonic())
 
 
-def _location(response: aiohttp.ClientResponse) -> str:
-    found = [value for name, value in response.raw_headers if name.lower() == b"location"]
-    return location(found[0] if found else None)
+def _field(answer: Answer, wanted: bytes) -> bytes | None:
+    found = [value for name, value in answer.head.fields() if name.lower() == wanted]
+    return found[0] if found else None
 
 
-async def _body(response: aiohttp.ClientResponse, most_bytes: int, url: Url) -> bytes:
+def _body(answer: Answer, most_bytes: int) -> bytes:
     """The body without its encoding, as long as it is no larger than it may be."""
-    encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
-    unpack = zlib.decompressobj(_AS_ANY) if encoding in ("gzip", "x-gzip", "deflate") else None
-    if unpack is None and encoding != "identity":
-        raise FetchError(f"{url}: comes in the encoding {encoding[:40]}, which was not asked for")
-    body = bytearray()
-    async for chunk in response.content.iter_any():
-        try:
-            body += unpack.decompress(chunk, most_bytes + 1 - len(body)) if unpack else chunk
-        except zlib.error as error:
-            raise FetchError(f"{url}: cannot be unpacked: {error}") from None
-        if len(body) > most_bytes:
-            raise FetchError(f"{url}: more than {most_bytes:,} bytes")
-    return bytes(body)
+    encoding = _field(answer, b"content-encoding")
+    if encoding is None or not answer.body:
+        return answer.body
+    body, left = unpack(answer.body, [encoding], most_bytes)
+    if left:
+        name = left[-1][:40].decode("latin-1")
+        raise Unreadable(f"it comes in the encoding {name}, which was not asked for")
+    return body

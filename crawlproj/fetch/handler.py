@@ -1,336 +1,286 @@
-"""How pages are downloaded: Scrapy's aiohttp handler, made safe against what it connects to.
+"""How pages are downloaded: Scrapy's interface to the client of client.py.
 
-Every connection (connections.py) goes to an address that the policy of addresses.py has passed.
-Whatever a server does ends, within the time and size limits, in a response or in an exception
-that worker/outcome.py has a word for.
+Every socket is opened to an address that the policy of addresses.py has passed. Whatever a server
+does ends, within the limits of time and size, in a response or in an exception that
+worker/outcome.py has a word for. Pace and retries are not decided here.
 
-This and connections.py lean on parts of aiohttp that are not its public interface:
-`tests/crawl/test_addresses.py` and `test_bad_http.py` fail when a new version changes them.
-Pace and retries are not decided here.
+Who wants a page as it came over the wire asks for it in `request.meta` (wire.py).
 """
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import logging
-import time
-from collections.abc import Sequence
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any
 
-import aiohttp
-import yarl
-from aiohttp import hdrs
-from multidict import CIMultiDict
+import pycurl
 from scrapy import signals
-from scrapy.core.downloader.handlers._aiohttp import AiohttpDownloadHandler, _ClientResponse
-from scrapy.core.downloader.handlers._base_streaming import (
-    BaseStreamingDownloadHandler,
-    _BaseResponseArgs,
-)
-from scrapy.downloadermiddlewares.httpcompression import (
-    ACCEPTED_ENCODINGS,
-    HttpCompressionMiddleware,
-)
-from scrapy.exceptions import (
-    CannotResolveHostError,
-    DownloadCancelledError,
-    DownloadConnectionRefusedError,
-    DownloadFailedError,
-    DownloadTimeoutError,
-    IgnoreRequest,
-    UnsupportedURLSchemeError,
-)
+from scrapy.core.downloader.handlers.base import BaseDownloadHandler
+from scrapy.exceptions import DownloadCancelledError, IgnoreRequest, ResponseDataLossError
 from scrapy.http import Headers, Response
-from scrapy.responsetypes import responsetypes
-from scrapy.utils._download_handlers import check_stop_download, make_response
-from scrapy.utils.ssl import _make_ssl_context
 
 from crawlproj.config import Config
+from crawlproj.engine import responses
+from crawlproj.engine.signals import is_heard
 from crawlproj.errors import NoLongerOurs
 from crawlproj.fetch.addresses import AddressPolicy
-from crawlproj.fetch.connections import SafeConnector, SystemResolver
-from crawlproj.politeness.wanted import BEGINNING
+from crawlproj.fetch.client import Client
+from crawlproj.fetch.exchange import Answer, Call, Head
+from crawlproj.fetch.failures import BadResponse
+from crawlproj.fetch.open_files import raise_limit
+from crawlproj.fetch.resolving import Names, SystemResolver
+from crawlproj.fetch.tls import Tls
+from crawlproj.fetch.unpacking import TooLarge, Unreadable, unpack
+from crawlproj.fetch.wire import KEEP_WIRE, WIRE, wire
+from crawlproj.politeness.robots_search import BEGINNING, PACKED
 from crawlproj.running import running_crawl, seed_names
 
 if TYPE_CHECKING:
-    from aiohttp.connector import Connection
     from scrapy import Request
     from scrapy.crawler import Crawler
+    from scrapy.exceptions import StopDownload
+    from scrapy.settings import BaseSettings
 
 logger = logging.getLogger(__name__)
 
-HEADER_LINE_BYTES = 16 * 1024
-HEADERS = 256
-ACCEPTED = b", ".join(ACCEPTED_ENCODINGS)
-ENCODINGS = 2
-"""Content encodings on top of each other; more serve nobody but who wants us busy."""
+ACCEPTED = b"gzip, deflate, br, zstd"
+LARGE_BYTES = 256 * 1024
+"""Packed bodies from this size are unpacked in a thread: it takes longer than handing them over."""
+
+DEFAULT_TIMEOUT_S = 180.0
+_PROXY_AUTHORIZATION = b"Proxy-Authorization"
+_address = functools.lru_cache(10_000)(ip_address)
 
 
-class BadResponse(Exception):
-    """A server that does not speak HTTP as it should; asking again would not help."""
+class SafeDownloadHandler(BaseDownloadHandler):
+    """`DOWNLOAD_HANDLERS` of http and https."""
 
-
-class BadCertificate(Exception):
-    """A server that cannot prove to be who it should be; asking again would not help."""
-
-
-class SafeDownloadHandler(AiohttpDownloadHandler):
-    """`DOWNLOAD_HANDLERS` of http and https.
-
-    A proxy (`meta["proxy"]`) is the user's own choice and may be at any address. It resolves the
-    names that it is asked for, so behind one only URLs that hold an address can be judged.
-    """
-
-    experimental: ClassVar[bool] = False
+    lazy = False
 
     def __init__(self, crawler: Crawler) -> None:
-        # Not the parent's: that opens a session of its own.
-        BaseStreamingDownloadHandler.__init__(self, crawler)
-        config = Config.from_settings(crawler.settings)
-        policy = AddressPolicy(config.allow_addresses, functools.partial(seed_names, crawler))
-        self._ssl_context = _make_ssl_context(crawler.settings)
-        self._session = open_session(
-            SafeConnector(
-                policy,
-                functools.partial(_is_ours, crawler),
-                local_addr=self._bind_address,
-                limit=0,
-                resolver=SystemResolver(),
-                use_dns_cache=crawler.settings.getbool("DNSCACHE_ENABLED"),
-                ttl_dns_cache=config.dns_ttl_s,
-                dns_cache_max_size=crawler.settings.getint("DNSCACHE_SIZE"),
-            )
-        )
-        self._compression = HttpCompressionMiddleware(crawler=crawler)
-        self._unpacks = crawler.settings.getbool("COMPRESSION_ENABLED")
+        super().__init__(crawler)
+        settings = crawler.settings
+        self._client = open_client(crawler)
+        self._unpacks = settings.getbool("COMPRESSION_ENABLED")
+        self._most_bytes = settings.getint("DOWNLOAD_MAXSIZE")
+        self._many_bytes = settings.getint("DOWNLOAD_WARNSIZE")
+        self._timeout_s = settings.getfloat("DOWNLOAD_TIMEOUT") or DEFAULT_TIMEOUT_S
+        self._fails_on_loss = settings.getbool("DOWNLOAD_FAIL_ON_DATALOSS")
+        self._has_told_of_loss = False
+        self._bind = _bind_address(settings.get("DOWNLOAD_BIND_ADDRESS"))
 
     async def download_request(self, request: Request) -> Response:
         if self._unpacks:
             request.headers.setdefault("Accept-Encoding", ACCEPTED)
-        if request.meta.get("bindaddress"):
-            logger.error("bindaddress of %s is ignored: DOWNLOAD_BIND_ADDRESS is for all", request)
-        response = await self._fetch(request)
-        is_encoded = self._unpacks and response.body and "Content-Encoding" in response.headers
-        return self._decoded(request, response) if is_encoded else response
-
-    async def _fetch(self, request: Request) -> Response:
-        timeout_s = request.meta.get("download_timeout", self._DEFAULT_CONNECT_TIMEOUT)
-        began_s = time.monotonic()
+        page = _Page(self, request)
+        call = self._call(request, page)
         try:
-            async with await self._session.request(
-                request.method,
-                # As it is: yarl would quote again what has been quoted.
-                yarl.URL(request.url, encoded=True),
-                data=request.body or None,
-                headers=_sent_headers(request),
-                timeout=_timeout(timeout_s),
-                ssl=self._ssl_context,
-                allow_redirects=False,
-                proxy=self._extract_proxy_url_with_creds(request),
-            ) as response:
-                request.meta["download_latency"] = time.monotonic() - began_s
-                return await self._read_response(cast("_ClientResponse", response), request)
-        except TimeoutError as error:
-            raise DownloadTimeoutError(f"{request.url} took longer than {timeout_s} s") from error
-        except (aiohttp.ClientError, ValueError) as error:
+            answer = await self._client.exchange(call)
+        except IgnoreRequest:
+            raise
+        except Exception as error:
             if not _is_ours(self.crawler):
                 raise NoLongerOurs from error
-            raise _named(error) from error
+            self._complain(request, error)
+            raise
+        request.meta["download_latency"] = answer.latency_s
+        if request.meta.get(KEEP_WIRE):
+            request.meta[WIRE] = wire(call, answer)
+        return await page.response(answer)
 
-    async def _read_response(self, response: _ClientResponse, request: Request) -> Response:
-        most = request.meta.get(BEGINNING)
-        if most is None:
-            read = self._in_one_piece(response, request)
-            return read or await super()._read_response(response, request)
-        known = self._build_base_response_args(response, request, self._extract_headers(response))
-        body = bytearray()
-        async for chunk in self._iter_body_chunks(response):
-            body += chunk
-            if len(body) > most:
-                break
-        return make_response(**known, body=bytes(body[: most + 1]))
-
-    def _in_one_piece(self, response: _ClientResponse, request: Request) -> Response | None:
-        """What Scrapy makes of a page whose body has come with its headers; None if it has not, or
-        if Scrapy would have more to say."""
-        content, headers = response.content, self._extract_headers(response)
-        length = headers.get(b"Content-Length")
-        announced = None if length is None else int(length)
-        if (
-            not content.is_eof()
-            or content.exception() is not None
-            or self._tls_verbose_logging
-            or self._is_large(announced or content.total_bytes, request)
-        ):
-            return None
-        known = self._build_base_response_args(response, request, headers)
-        tell = functools.partial(check_stop_download, crawler=self.crawler, request=request)
-        if stop := tell(signals.headers_received, headers=headers, body_length=announced):
-            return make_response(**known, stop_download=stop)
-        body = content.read_nowait()
-        stop = tell(signals.bytes_received, data=body) if body else None
-        if stop:
-            return make_response(**known, body=body, stop_download=stop)
-        return _response(known, body)
-
-    def _is_large(self, size: int, request: Request) -> bool:
-        """Whether it is refused or warned of."""
-        most: int = request.meta.get("download_maxsize", self._default_maxsize)
-        much: int = request.meta.get("download_warnsize", self._default_warnsize)
-        return 0 < most < size or 0 < much < size
-
-    def cut(self) -> int:
+    def break_off(self) -> int:
         """Break off what is under way; returns how many requests that were."""
-        return cast("SafeConnector", self._session.connector).cut()
+        return self._client.break_off()
 
-    @staticmethod
-    def _extract_headers(response: _ClientResponse) -> Headers:
-        """The headers byte by byte as they came."""
-        headers = Headers()
-        for name, value in response.raw_headers:
-            dict.setdefault(headers, name.title(), []).append(value)
-        return headers
+    async def close(self) -> None:
+        await self._client.close()
 
-    @staticmethod
-    def _build_base_response_args(
-        response: _ClientResponse, request: Request, headers: Headers
-    ) -> _BaseResponseArgs:
-        version, over_tls = response.version, response._ssl_object
-        assert response._peername is not None
-        return {
-            "status": response.status,
-            "url": request.url,
+    def _call(self, request: Request, page: _Page) -> Call:
+        meta = request.meta
+        beginning = meta.get(BEGINNING)
+        proxy = meta.get("proxy")
+        return Call(
+            url=request.url,
+            method=request.method,
+            headers=_sent_headers(request),
+            body=request.body,
+            timeout_s=meta.get("download_timeout") or self._timeout_s,
+            most_bytes=page.most_bytes if beginning is None else beginning,
+            is_enough=beginning is not None,
+            keeps_part=not meta.get("download_fail_on_dataloss", self._fails_on_loss),
+            proxy=proxy and (proxy if "://" in proxy else f"http://{proxy}"),
+            proxy_authorization=request.headers.get(_PROXY_AUTHORIZATION) if proxy else None,
+            bind=_bind_address(meta.get("bindaddress")) or self._bind,
+            on_head=page.on_head,
+            on_bytes=page.on_bytes if is_heard(self.crawler, signals.bytes_received) else None,
+        )
+
+    def _complain(self, request: Request, error: Exception) -> None:
+        """Say what Scrapy's handlers say of it."""
+        if isinstance(error, DownloadCancelledError):
+            logger.warning("%s", error)
+        elif isinstance(error, ResponseDataLossError) and not self._has_told_of_loss:
+            self._has_told_of_loss = True
+            logger.warning(
+                "Got data loss in %s. If you want to process broken responses set the setting "
+                "DOWNLOAD_FAIL_ON_DATALOSS = False -- This message won't be shown in further "
+                "requests",
+                request.url,
+            )
+
+
+class _Page:
+    """One response in the making."""
+
+    def __init__(self, handler: SafeDownloadHandler, request: Request) -> None:
+        self._crawler = handler.crawler
+        self._unpacks = handler._unpacks and not request.meta.get(PACKED)
+        self._request = request
+        self._stop: StopDownload | None = None
+        self._headers = Headers()
+        self.most_bytes: int = request.meta.get("download_maxsize", handler._most_bytes)
+        self.many_bytes: int = request.meta.get("download_warnsize", handler._many_bytes)
+
+    def on_head(self, head: Head) -> bool:
+        """The headers have come; True if nothing more is wanted."""
+        headers = self._headers
+        for line in head.lines[1:]:
+            name, _, value = line.partition(b":")
+            dict.setdefault(headers, name.strip().title(), []).append(value.strip())
+        announced = _length(headers)
+        if announced is not None and BEGINNING not in self._request.meta:
+            self._check_size(announced, "Expected to receive")
+        self._stop = responses.stop_asked(
+            signals.headers_received,
+            self._crawler,
+            self._request,
+            headers=headers,
+            body_length=announced,
+        )
+        return self._stop is not None
+
+    def on_bytes(self, piece: bytes) -> bool:
+        """Part of the body has come; True if nothing more is wanted."""
+        self._stop = responses.stop_asked(
+            signals.bytes_received, self._crawler, self._request, data=piece
+        )
+        return self._stop is not None
+
+    def _check_size(self, size: int, what: str) -> None:
+        text = f"{what} {size} bytes which is larger than download"
+        if 0 < self.most_bytes < size:
+            raise DownloadCancelledError(
+                f"{text} max size ({self.most_bytes}): {self._request.url}"
+            )
+        if 0 < self.many_bytes < size:
+            logger.warning("%s warn size (%d): %s", text, self.many_bytes, self._request.url)
+            self.many_bytes = 0  # said once
+
+    async def response(self, answer: Answer) -> Response:
+        """The response for Scrapy, its body unpacked."""
+        head, body, headers = answer.head, answer.body, self._headers
+        if body and self._unpacks and b"Content-Encoding" in headers:
+            body = await self._unpacked(body)
+        if 0 < self.many_bytes < len(body):
+            self._check_size(len(body), "Received")
+        known: responses.ResponseArgs = {
+            "status": head.status,
+            "url": self._request.url,
             "headers": headers,
-            "certificate": over_tls.getpeercert(binary_form=True) if over_tls else None,
-            "ip_address": _address(response._peername[0]),
-            "protocol": f"HTTP/{version.major}.{version.minor}" if version else "HTTP/1.1",
+            "certificate": answer.certificate,
+            "ip_address": _address(head.address) if head.address else None,
+            "protocol": head.protocol,
         }
+        flags = ["dataloss"] if answer.is_cut_off else ()
+        return responses.build(known, body, flags=flags, stop=self._stop)
 
-    def _decoded(self, request: Request, response: Response) -> Response:
-        """The response with its body unpacked.
-
-        Scrapy's middleware does the same, but what it raises is told to nobody: a page that it
-        could not unpack would count as ignored. Unpacked here, it is left with nothing to do.
-        """
-        encodings = b",".join(response.headers.getlist("Content-Encoding"))
-        if encodings.count(b",") >= ENCODINGS:
-            raise BadResponse(f"more than {ENCODINGS} content encodings: {encodings[:100]!r}")
+    async def _unpacked(self, body: bytes) -> bytes:
+        """Unpacked here and not by Scrapy's middleware, whose errors are told to nobody: a page
+        that it could not unpack would count as ignored."""
+        encodings = self._headers.getlist(b"Content-Encoding")
         try:
-            packed = _as_bytes(response)
-            return cast("Response", self._compression.process_response(request, packed))
-        except IgnoreRequest as error:
-            raise DownloadCancelledError(str(error)) from error
-        except Exception as error:  # each codec has its own
-            raise BadResponse(f"not {encodings[:100]!r}: {error}") from error
+            if len(body) < LARGE_BYTES:
+                unpacked, left = unpack(body, encodings, self.most_bytes)
+            else:
+                unpacked, left = await asyncio.to_thread(unpack, body, encodings, self.most_bytes)
+        except TooLarge as error:
+            raise DownloadCancelledError(f"{self._request.url}: {error}") from error
+        except Unreadable as error:
+            raise BadResponse(str(error)) from error
+        if left:
+            logger.warning("%s is in an unknown encoding: %r", self._request.url, left)
+            self._headers[b"Content-Encoding"] = left
+        else:
+            del self._headers[b"Content-Encoding"]
+        stats = self._crawler.stats
+        assert stats is not None
+        stats.inc_value("httpcompression/response_bytes", len(unpacked))
+        stats.inc_value("httpcompression/response_count")
+        return unpacked
 
 
-def _as_bytes(response: Response) -> Response:
-    """A response whose body is no text yet. Scrapy copies one that is text, by the name of its URL,
-    together with its charset, which it would look for in the packed bytes: at several times the
-    cost of unpacking them, and for nothing."""
-    if type(response) is Response:
-        return response
-    return Response(**{name: getattr(response, name) for name in Response.attributes})
+def open_client(crawler: Crawler) -> Client:
+    """A client for a worker, as its settings have it."""
+    settings = crawler.settings
+    config = Config.from_settings(settings)
+    raise_limit()
+    return Client(
+        AddressPolicy(config.allow_addresses, functools.partial(seed_names, crawler)),
+        Names(SystemResolver(), *_remembering(settings, config)),
+        Tls(settings),
+        http=config.http,
+        connect_s=config.connect_timeout_s,
+        first_byte_s=config.first_byte_timeout_s,
+        may_send=functools.partial(_is_ours, crawler),
+        options=_talking(settings),
+    )
 
 
-_timeout = functools.lru_cache(lambda seconds: aiohttp.ClientTimeout(total=seconds))
-_address = functools.lru_cache(ip_address)
+def _remembering(settings: BaseSettings, config: Config) -> tuple[float, int]:
+    """For how long names are remembered, and how many."""
+    is_on = settings.getbool("DNSCACHE_ENABLED")
+    return config.dns_ttl_s if is_on else 0.0, settings.getint("DNSCACHE_SIZE")
 
 
-def _response(known: _BaseResponseArgs, body: bytes) -> Response:
-    """As Scrapy's make_response, which copies the headers and works out, anew for each page, which
-    class their content type stands for."""
-    headers = known["headers"]
-    kind = _class_of(headers.get(b"Content-Type"), headers.get(b"Content-Encoding"))
-    if kind is Response:
-        return make_response(**known, body=body)  # by its name, or what it looks like
-    others: dict[str, Any] = {**known, "headers": None}
-    response = kind(**others, body=body)
-    response.headers = headers
-    return response
+def _talking(settings: BaseSettings) -> list[tuple[int, Any]]:
+    """What libcurl says of its connections goes to the log, if it is asked for."""
+    if not settings.getbool("DOWNLOADER_CLIENT_TLS_VERBOSE_LOGGING"):
+        return []
+    return [(pycurl.VERBOSE, 1), (pycurl.DEBUGFUNCTION, _log)]
 
 
-@functools.lru_cache
-def _class_of(content_type: bytes | None, encoding: bytes | None) -> type[Response]:
-    return responsetypes.from_content_type(content_type, encoding) if content_type else Response
+def _log(kind: int, text: bytes) -> None:
+    if kind == pycurl.INFOTYPE_TEXT:
+        logger.debug("%s", text.decode("utf-8", "replace").rstrip())
 
 
-def _sent_headers(request: Request) -> CIMultiDict[str]:
-    """The headers of a request as aiohttp wants them; what is for a proxy does not go further."""
-    headers: CIMultiDict[str] = CIMultiDict()
-    encoding = request.headers.encoding
-    for name, values in dict.items(request.headers):
-        if name != b"Proxy-Authorization":
-            for value in values:
-                headers.add(name.decode(encoding), value.decode(encoding))
-    return headers
+def _bind_address(value: Any) -> tuple[str, int] | None:
+    return (value, 0) if isinstance(value, str) else value or None
+
+
+def _sent_headers(request: Request) -> list[tuple[bytes, bytes]]:
+    """The headers of a request; what is for a proxy does not go further."""
+    return [
+        (name, value)
+        for name, values in dict.items(request.headers)
+        if name != _PROXY_AUTHORIZATION
+        for value in values
+    ]
+
+
+def _length(headers: Headers) -> int | None:
+    """The length that is announced; raises BadResponse if it is none, or two."""
+    found = dict.get(headers, b"Content-Length")
+    if not found:
+        return None
+    if len(set(found)) > 1 or not found[0].isdigit():
+        raise BadResponse(f"Content-Length is {found!r:.100}")
+    return int(found[0])
 
 
 def _is_ours(crawler: Crawler) -> bool:
     """Whether what is under way, or about to be, is still this worker's for certain."""
     crawl = running_crawl(crawler)
-    return crawl is None or crawl.worker.is_sure
-
-
-def _named(error: Exception) -> Exception:
-    """What Scrapy calls an error of aiohttp, where it has a name for it, and we where not."""
-    text = str(error) or type(error).__name__
-    names: Sequence[tuple[type[Exception], type[Exception]]] = (
-        (aiohttp.InvalidURL, UnsupportedURLSchemeError),
-        (aiohttp.ClientConnectorCertificateError, BadCertificate),
-        (aiohttp.ClientConnectorDNSError, CannotResolveHostError),
-        (aiohttp.ClientConnectorError, DownloadConnectionRefusedError),
-        (aiohttp.ClientHttpProxyError, DownloadFailedError),
-        (aiohttp.ClientResponseError, BadResponse),
-        (aiohttp.ClientError, DownloadFailedError),
-    )
-    for theirs, ours in names:
-        if isinstance(error, theirs):
-            return ours(text)
-    return BadResponse(text)
-
-
-def open_session(connector: SafeConnector) -> aiohttp.ClientSession:
-    session = aiohttp.ClientSession(
-        connector=connector,
-        cookie_jar=aiohttp.DummyCookieJar(),
-        auto_decompress=False,
-        request_class=_Request,
-        response_class=_Response,
-        max_line_size=HEADER_LINE_BYTES,
-        max_field_size=HEADER_LINE_BYTES,
-        max_headers=HEADERS,
-    )
-    # It would ask again at once when a connection breaks, past the host's pace.
-    session._retry_connection = False
-    # It would copy them, to add the session's own, of which there are none.
-    session._prepare_headers = _as_they_are  # type: ignore[method-assign]
-    return session
-
-
-def _as_they_are(headers: Any) -> CIMultiDict[str]:
-    return CIMultiDict() if headers is None else headers
-
-
-class _Request(aiohttp.ClientRequest):
-    """A request with the headers that Scrapy has given it, and no others."""
-
-    _skip_auto_headers = CIMultiDict({"Content-Type": None})
-
-    def update_headers(self, headers: Any) -> None:
-        if not headers or hdrs.HOST in headers:
-            super().update_headers(headers)
-            return
-        self.headers = CIMultiDict({hdrs.HOST: self.url.host_port_subcomponent or ""})
-        self.headers.extend(headers)
-
-    def update_auto_headers(self, skip_auto_headers: Any) -> None:
-        pass
-
-
-class _Response(_ClientResponse):
-    async def start(self, connection: Connection) -> aiohttp.ClientResponse:
-        if connection.transport is None:
-            raise aiohttp.ServerDisconnectedError
-        return await super().start(connection)
+    return crawl is None or crawl.worker.has_valid_leases

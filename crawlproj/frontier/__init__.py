@@ -2,5 +2,5 @@
 a URL from one state to the next (`lua/`, one operation a file).
 
 Gives the other rooms `Frontier`, with a typed method for each operation. Must not know Scrapy's
-engine, HTTP, or how links are found.
+engine, connections, or how links are found.
 """

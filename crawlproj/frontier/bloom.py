@@ -38,7 +38,7 @@ class Geometry:
             raise ConfigError(
                 f"SEEN_ERROR_RATE={self.error_rate}: give a share between 0 and 0.5, such as 0.001"
             )
-        bits = _bits(self.capacity, self.layer_error_rate(0))
+        bits = layer_bits(self.capacity, self.layer_error_rate(0))
         if bits > _REDIS_STRING_BITS:
             raise ConfigError(
                 f"SEEN_CAPACITY={self.capacity} needs a bitmap of {bits // 8 // 2**20} MB a shard, "
@@ -60,7 +60,7 @@ class Geometry:
         return BloomFilter(self.layer_capacity(layer), self.layer_error_rate(layer))
 
 
-def _bits(capacity: int, error_rate: float) -> int:
+def layer_bits(capacity: int, error_rate: float) -> int:
     slices = math.ceil(math.log2(1 / error_rate))
     return slices * math.ceil(capacity * -math.log(error_rate) / (slices * math.log(2) ** 2))
 
@@ -119,6 +119,6 @@ def expected_error(geometry: Geometry, items: list[int]) -> float:
     for layer, count in enumerate(items):
         bloom = geometry.layer_error_rate(layer)
         slices = math.ceil(math.log2(1 / bloom))
-        bits = _bits(geometry.layer_capacity(layer), bloom) / slices
+        bits = layer_bits(geometry.layer_capacity(layer), bloom) / slices
         missed *= 1 - (1 - math.exp(-count / bits)) ** slices
     return 1 - missed

@@ -1,5 +1,5 @@
-"""A clock for how long something has taken, which goes on while the machine is asleep, where there
-is such a clock. What time it is, only Redis says."""
+"""A clock that measures how long something took. Where the system has one, it goes on while the
+machine is asleep. The time of day comes from Redis alone."""
 
 from __future__ import annotations
 

@@ -1,19 +1,34 @@
-"""What several shards have answered, as one answer. Pure."""
+"""What several shards are asked side by side, and what they have answered, as one answer."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Awaitable, Iterable, Sequence
+from typing import TypeVar
 
 from crawlproj.frontier.messages import Batch, Reclaimed, Renewed, State
+
+T = TypeVar("T")
+
+
+async def all_of(calls: Iterable[Awaitable[T]]) -> list[T]:
+    """The results of all calls; the first error is raised once none is under way any more."""
+    results = await asyncio.gather(*calls, return_exceptions=True)
+    done: list[T] = []
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+        done.append(result)
+    return done
 
 
 def batch(parts: Sequence[Batch]) -> Batch:
     """All leases, and when the first of the shards has more."""
-    due = [part.next_due_ms for part in parts if part.next_due_ms >= 0]
+    due = [part.next_due_ms for part in parts if part.next_due_ms is not None]
     states = {part.state for part in parts}
     return Batch(
-        states.pop() if len(states) == 1 else _gravest(states),
-        min(due, default=-1),
+        states.pop() if len(states) == 1 else _most_severe(states),
+        min(due, default=None),
         max(part.scope_size for part in parts),
         [lease for part in parts for lease in part.leases],
     )
@@ -36,9 +51,9 @@ def reclaimed(parts: Sequence[Reclaimed]) -> Reclaimed:
     )
 
 
-def _gravest(states: set[State]) -> State:
-    """The state to obey when shards differ for a moment; the end of the crawl or of its page
-    budget counts only if all have come to it."""
+def _most_severe(states: set[State]) -> State:
+    """The state that workers obey when shards differ for a moment. The end of the crawl, or of its
+    page budget, counts only once every shard has reached it."""
     for state in ("stopped", "stopping", "paused"):
         if state in states:
             return state

@@ -1,4 +1,4 @@
-"""Cookies that all workers share, as one shard of the frontier keeps them."""
+"""Cookies that all workers share, as the first shard of the frontier keeps them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,20 @@ MOST_COOKIES, MOST_COOKIE_BYTES = 180, 64 * 1024
 about what browsers keep."""
 
 
-async def share(shard: Shard, changes: Mapping[str, Mapping[str, bytes]]) -> None:
-    """Keep what has become of the cookies of domains, by their ids (b"" for one that is gone), and
-    tell all workers with their leases that there is something to hear."""
+def changes_told(shards: Sequence[Shard]) -> int:
+    """How often, as was last told, workers were given cookies that all of them share."""
+    return sum(shard.cookie_changes for shard in shards)
+
+
+async def share(shards: Sequence[Shard], changes: Mapping[str, Mapping[str, bytes]]) -> None:
+    """Keep what has changed of the cookies of domains, by their ids (b"" for one that is gone). The
+    first shard keeps the cookies, and the leases of every shard say that there are new ones. The
+    URLs that need them are pushed after that, so that a worker that leases one knows of them."""
+    for shard in shards:
+        await _share(shard, changes if shard.number == 0 else {})
+
+
+async def _share(shard: Shard, changes: Mapping[str, Mapping[str, bytes]]) -> None:
     items = [
         part
         for domain, cookies in changes.items()
@@ -25,8 +36,9 @@ async def share(shard: Shard, changes: Mapping[str, Mapping[str, bytes]]) -> Non
     await shard.call("cookies", [pack(items), MOST_COOKIES, MOST_COOKIE_BYTES])
 
 
-async def cookies_of(shard: Shard, domains: Sequence[str]) -> list[dict[str, bytes]]:
-    """The cookies that are kept of domains, by their ids."""
+async def cookies_of(shards: Sequence[Shard], domains: Sequence[str]) -> list[dict[str, bytes]]:
+    """The cookies that are kept of registrable domains, by their ids."""
+    shard = shards[0]
     key = keys.cookies(shard.crawl, shard.number)
     return [_read(packed) for packed in await shard.client.hmget(key, domains)]
 

@@ -17,19 +17,14 @@ from redis.asyncio import Redis
 
 from crawlproj.frontier import (
     combined,
-    cookie_store,
-    ending,
+    finishing,
     holds,
     keys,
     opening,
     page_budget,
     scope,
 )
-from crawlproj.frontier import plan as plans
 from crawlproj.frontier.bloom import Geometry
-from crawlproj.frontier.concurrent import all_of
-from crawlproj.frontier.levels import level, seed_level
-from crawlproj.frontier.limits import CHANGEABLE_LIMITS, HOST, UNLIMITED, Limits
 from crawlproj.frontier.messages import (
     Batch,
     Lease,
@@ -41,6 +36,7 @@ from crawlproj.frontier.messages import (
     State,
 )
 from crawlproj.frontier.pacing import Overrides
+from crawlproj.frontier.plan import CHANGEABLE, HOST, Plan
 from crawlproj.frontier.refusals import CrawlWiped
 from crawlproj.frontier.replication import Replication
 from crawlproj.frontier.shard import Shard
@@ -59,12 +55,12 @@ class Frontier:
     worker: str
     audit_one_in: int = 1024
     shards: list[Shard] = field(default_factory=list)
-    limits: Limits = field(default_factory=Limits)
+    plan: Plan = field(default_factory=Plan)
     replication: Replication | None = None
     overrides: Overrides = field(default_factory=Overrides)
     """What some hosts have of their own: as configured, and as changed while the crawl runs."""
-    on_plan: Callable[[dict[str, Any]], None] | None = None
-    """Called with the plan when it may have been changed."""
+    on_plan: Callable[[], None] | None = None
+    """Called when the plan may have been changed."""
 
     def __post_init__(self) -> None:
         self._configured = self.overrides
@@ -72,40 +68,39 @@ class Frontier:
 
     async def open(
         self,
-        limits: Limits,
-        plan: dict[str, Any],
+        plan: Plan,
         run: str,
         *,
         brings_seed: bool = True,
         seed_found_at: str = "",
     ) -> Opened:
         """Begin, join or resume the crawl, or find that there is none to work at without a seed.
-        The limits and plan of a crawl that exists win."""
-        offer = opening.Offer(limits, plan, run, brings_seed, seed_found_at)
+        The plan of a crawl that exists wins."""
+        offer = opening.Offer(plan, run, brings_seed, seed_found_at)
         opened = await opening.open_first(self._make_shard, offer)
-        self.limits = Limits.of(opened.plan)
-        self.shards = opening.shards_of(self._make_shard, self.limits, opened.epoch)
+        self.plan = Plan.decode(opened.plan)
+        self.shards = opening.shards_of(self._make_shard, self.plan, opened.epoch)
         if opened.mode != "waiting":
-            await opening.open_others(self.shards, opened, self.limits, offer)
+            await opening.open_others(self.shards, opened, self.plan, offer)
         return opened
 
     async def attach(self) -> dict[str, str]:
         """Look at the crawl that is there, without joining; its META, empty if there is none."""
         meta = await opening.read_meta(self._make_shard)
         if meta:
-            self.limits = Limits.of(plans.read(meta["plan"]))
-            self.shards = opening.shards_of(self._make_shard, self.limits, meta["epoch"])
+            self.plan = Plan.decode(meta["plan"])
+            self.shards = opening.shards_of(self._make_shard, self.plan, meta["epoch"])
         if meta.get("waits") == "1":  # for its first seed, with which the other shards begin
             del self.shards[1:]
         return meta
 
-    async def attach_anyhow(self) -> bool:
+    async def attach_without_plan(self) -> bool:
         """Attach to whatever shards there are, for the plan cannot be read; False if none is."""
         count = 0
         while await self.client.exists(keys.meta(self.crawl, count)):
             count += 1
-        self.limits = Limits(shards=max(1, count))
-        self.shards = opening.shards_of(self._make_shard, self.limits, "")
+        self.plan = Plan(shards=max(1, count))
+        self.shards = opening.shards_of(self._make_shard, self.plan, "")
         return count > 0
 
     def _make_shard(self, number: int, geometry: Geometry, epoch: str) -> Shard:
@@ -113,7 +108,7 @@ class Frontier:
 
     def shard_of(self, host: str) -> Shard:
         """Where everything about a host is kept, together with its group."""
-        name = registrable_domain(host) if self.limits.by_domain else host
+        name = registrable_domain(host) if self.plan.by_domain else host
         return self.shards[crc32(name.encode()) % len(self.shards)]
 
     def seen(self, host: str, key: str) -> bool:
@@ -132,9 +127,11 @@ class Frontier:
         """Which servers keep the shards, as far as it is known."""
         return [shard.server for shard in self.shards]
 
-    async def keeps(self, shard: Shard) -> bool:
+    async def wait_for_replicas(self, shard: Shard) -> bool:
         """Return when replicas have what was pushed there; False if it has been lost."""
-        return self.replication is None or await self.replication.keeps(shard, self.worker)
+        return self.replication is None or await self.replication.wait_for_replicas(
+            shard, self.worker
+        )
 
     async def warm(self) -> None:
         """Learn what has been seen so far."""
@@ -144,38 +141,29 @@ class Frontier:
     def by_shard(self, batch: Iterable[Push]) -> dict[int, list[Push]]:
         """Pushes grouped by the shard they go to; each group is pushed, and repeated, by itself."""
         groups: dict[int, list[Push]] = {}
-        has_more_to_say = self.limits.by_domain or bool(self.overrides)
+        has_more_to_say = self.plan.by_domain or bool(self.overrides)
         for item in batch:
             told = self._in_group(item) if has_more_to_say else item
             groups.setdefault(self.shard_of(item.host).number, []).append(told)
         return groups
 
     def _in_group(self, item: Push) -> Push:
-        group = registrable_domain(item.host) if self.limits.by_domain else ""
+        group = registrable_domain(item.host) if self.plan.by_domain else ""
         per_host = self.overrides.for_host(self._pace_keeper(item.host, group)).per_host
         return item._replace(group=group, per_host=per_host or 0) if group or per_host else item
 
     def _pace_keeper(self, host: str, group: str) -> str:
-        return group if group and self.limits.group != HOST else host
+        return group if group and self.plan.group != HOST else host
 
     def connections(self, lease: Lease) -> int:
         """How many the host of a lease may have, or the group with which it keeps one pace."""
         keeper = self._pace_keeper(lease.host, lease.group)
-        return self.overrides.for_host(keeper).per_host or self.limits.per_host
-
-    async def push(self, batch: Iterable[Push]) -> int:
-        """Take in URLs, once; returns how many were new."""
-        groups = self.by_shard(batch)
-        return sum([sum(await self.shards[n].push(self.worker, g)) for n, g in groups.items()])
-
-    def seed_level(self, priority: float) -> float:
-        """The queue of a seed."""
-        return seed_level(priority) if self.limits.has_page_budget else level(priority)
+        return self.overrides.for_host(keeper).per_host or self.plan.per_host
 
     async def lease(self, wanted: int, *, no_links: bool = False) -> Batch:
         """Take up to so many URLs, from all shards alike."""
         each, has_others = -(-wanted // len(self.shards)), len(self.shards) > 1
-        batches = await all_of(
+        batches = await combined.all_of(
             shard.lease(self.worker, each, no_links=no_links, has_others=has_others)
             for shard in self.shards
         )
@@ -185,10 +173,10 @@ class Frontier:
         return combined.batch(batches)
 
     async def new_holds(self, leases: Iterable[Lease]) -> dict[str, int]:
-        """Hosts of these leases, and their groups, that others have found to be left alone, and
-        for how many ms. None where a host is leased to one worker at a time."""
+        """Hosts of these leases, and their groups, that other workers were told to leave alone, and
+        for how many ms. Empty where a host is leased to one worker at a time."""
         found: dict[str, int] = {}
-        if self.limits.per_host == 1 and not self.overrides:
+        if self.plan.per_host == 1 and not self.overrides:
             return found
         by_shard: dict[int, list[Lease]] = {}
         for lease in leases:
@@ -197,9 +185,9 @@ class Frontier:
             found |= await holds.new_holds(self.shards[number], some)
         return found
 
-    async def held(self) -> list[Lease]:
+    async def held_leases(self) -> list[Lease]:
         """All leases that Redis says are this worker's."""
-        return [lease for shard in self.shards for lease in await shard.held(self.worker)]
+        return [lease for shard in self.shards for lease in await shard.held_leases(self.worker)]
 
     async def settle(
         self, batch: Iterable[tuple[int, Settlement]], new_items: Mapping[str, int] | None = None
@@ -215,27 +203,14 @@ class Frontier:
             new_items = None
         return late
 
-    @property
-    def cookie_changes(self) -> int:
-        """How often, as was last told, workers were given cookies that all of them share."""
-        return sum(shard.cookie_changes for shard in self.shards)
-
-    async def share_cookies(self, changes: Mapping[str, Mapping[str, bytes]]) -> None:
-        """Keep cookies for all workers. Every shard tells of it, and only then are the URLs pushed
-        that need them: whoever is given one of those has heard of the cookies."""
-        for shard in self.shards:
-            await cookie_store.share(shard, changes if shard.number == 0 else {})
-
-    async def cookies_of(self, domains: Sequence[str]) -> list[dict[str, bytes]]:
-        """The cookies that workers share, of these registrable domains."""
-        return await cookie_store.cookies_of(self.shards[0], domains)
-
     async def renew(self, timeout_ms: int, about: dict[str, Any]) -> Renewed:
         """The heartbeat on every shard; unknown if any of them had declared the worker dead."""
-        replies = await all_of(shard.renew(self.worker, timeout_ms, about) for shard in self.shards)
+        replies = await combined.all_of(
+            shard.renew(self.worker, timeout_ms, about) for shard in self.shards
+        )
         if replies[0].paces != self._paces:
             self.overrides = self._configured.changed(await self.paces())
-            await self._hear_plan()
+            await self._read_plan()
             self._paces = replies[0].paces
         return combined.renewed(replies)
 
@@ -251,32 +226,13 @@ class Frontier:
         """Treat a host differently from now on: every worker hears of it with its heartbeat."""
         await self.shards[0].change_pace(host, values)
 
-    async def replan(
-        self, plan: str, becomes: str, limits: Limits, lasts_ms: int | None, *, mends: bool = False
-    ) -> bool:
-        """Have all workers go by another plan from now on; False if someone else has changed it.
-        A larger page budget begins on the first shard, and goes where it is needed from there.
-        `mends` says that other shards than the first may have been left with any plan."""
-        more = limits.pages - self.limits.pages
-        for shard in reversed(self.shards):
-            fields = limits.fields(shard.number, becomes)
-            kept = {name: value for name, value in fields.items() if name not in ("pages", "plan")}
-            pages = more if shard.number == 0 else 0
-            before = "" if mends and shard.number else plan
-            if not await shard.replan(before, becomes, kept, pages, lasts_ms):
-                return False
-        return True
-
-    async def _hear_plan(self) -> None:
+    async def _read_plan(self) -> None:
         """Go by what has been changed of the plan."""
         meta = await self.shards[0].meta()
-        plan = plans.read(meta.get("plan", ""))
-        limits = Limits.of(plan)
-        self.limits = replace(
-            self.limits, **{name: getattr(limits, name) for name in CHANGEABLE_LIMITS}
-        )
+        now = Plan.decode(meta.get("plan", ""))
+        self.plan = replace(self.plan, **{name: getattr(now, name) for name in CHANGEABLE})
         if self.on_plan is not None:
-            self.on_plan(plan)
+            self.on_plan()
 
     async def paces(self) -> dict[str, dict[str, Any]]:
         """Hosts, and what has been changed for them while the crawl runs."""
@@ -292,10 +248,11 @@ class Frontier:
             await shard.leave(worker or self.worker)
 
     async def reconnect(self) -> None:
-        """Leave a server that is no longer the master: what REDIS_URL names may lead elsewhere
-        now. The nodes of a cluster tell themselves where to go."""
+        """Leave a server that is no longer the master, since the name in REDIS_URL may lead to
+        another one now. The nodes of a cluster say by themselves where to go."""
         if isinstance(self.client, Redis):
-            # Those in use would break off what others do; they come here when they fail.
+            # Connections in use stay: to close them would break off what others do, and they fail
+            # by themselves.
             await self.client.connection_pool.disconnect(inuse_connections=False)
 
     async def close(self) -> None:
@@ -311,8 +268,8 @@ class Frontier:
             await scope.widen(shard, wanted)
 
     async def scope_since(self, position: int) -> list[str]:
-        """What is in scope behind the first so many names, of the shard that is the last to learn
-        of it."""
+        """The names in scope after the first so many, as the last shard to learn of them has
+        them."""
         return await scope.since(self.shards[-1], position)
 
     async def in_scope(self, names: Collection[str]) -> set[str]:
@@ -321,11 +278,11 @@ class Frontier:
 
     async def counts(self) -> dict[str, int]:
         """The ledger of the whole crawl."""
-        return await ending.counts(self.shards)
+        return await finishing.counts(self.shards)
 
     async def finish(self) -> State:
         """End the crawl if nothing is left anywhere; returns its state afterwards."""
-        return await ending.finish(self.shards, self.keeps)
+        return await finishing.finish(self.shards, self.wait_for_replicas)
 
     async def taken(self, keys_by_host: Sequence[tuple[str, str]]) -> list[bool]:
         """Which of many seeds, each its host and key, have been taken in."""
@@ -334,54 +291,46 @@ class Frontier:
             pipeline.sismember(keys.seeds(self.crawl, self.shard_of(host).number), key)
         return [bool(known) for known in await pipeline.execute()]
 
-    async def has_taken(self, host: str, key: str) -> bool:
-        """Whether a seed has been taken in."""
-        known = keys.seeds(self.crawl, self.shard_of(host).number)
-        return bool(await self.client.sismember(known, key))
-
     async def has_new(self, seeds: Iterable[Push]) -> bool:
         """Whether one of these seeds has not been taken in yet."""
-        for seed in seeds:
-            if not await self.has_taken(seed.host, seed.key):
-                return True
-        return False
+        return not all(await self.taken([(seed.host, seed.key) for seed in seeds]))
 
     async def reopen(self) -> None:
         """Go on with a crawl that has finished, or is half ended."""
-        await ending.reopen(self.shards)
+        await finishing.reopen(self.shards)
 
-    async def let_more_come(self) -> None:
+    async def make_resumable(self) -> None:
         """Make a crawl that has finished a stopped one, which the next start resumes; one that is
         only half ended goes on at once."""
         if await self.state() == "finished":
-            await self.control("stopped", ["finished"])
+            await self.set_state("stopped", ["finished"])
         else:
             await self.reopen()
 
-    async def control(self, wanted: State, allowed_from: Sequence[State]) -> State:
-        """Set the state on every shard; returns the first shard's afterwards. Workers obey the
-        gravest and people are told the first's: who dies half-way must not leave that running
-        while others are paused."""
+    async def set_state(self, wanted: State, allowed_from: Sequence[State]) -> State:
+        """Set the state on every shard; returns the first shard's afterwards. Workers obey
+        the most severe state of all, people are shown that of the first shard: a command that dies
+        half-way must not show a running crawl whose workers have paused."""
         order = reversed(self.shards) if wanted == "running" else self.shards
-        states = {one.number: await one.control(wanted, allowed_from) for one in order}
+        states = {one.number: await one.set_state(wanted, allowed_from) for one in order}
         return states[0]
 
     async def dismiss(self) -> None:
         """Send those away who wait at a crawl that has finished for the next to begin."""
         await self.client.hincrby(keys.meta(self.crawl, 0), DISMISSALS, 1)
 
-    async def drain(self, reason: str) -> None:
+    async def filter_queued(self, reason: str) -> None:
         """Filter all that is still queued or delayed."""
         for shard in self.shards:
-            while await shard.drain(reason):
+            while await shard.filter_queued(reason):
                 await asyncio.sleep(0)
 
     async def balance_pages(self) -> None:
         """Move page budget from shards that cannot use it to one that could."""
-        if self.limits.pages != UNLIMITED:
+        if self.plan.pages is not None:
             await page_budget.balance(self.shards)
 
     async def keep_pages_for_seeds(self) -> None:
         """Move page budget that links would have to shards with more seeds than pages."""
-        if self.limits.pages != UNLIMITED:
+        if self.plan.pages is not None:
             await page_budget.keep_for_seeds(self.shards)

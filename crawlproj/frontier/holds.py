@@ -1,5 +1,5 @@
-"""Hosts and groups of a shard that were found to be left alone, for workers that have leased more
-of them: what they hold must not start."""
+"""Hosts and groups of a shard that asked to be left alone. A worker that has leased more of such a
+host must not begin with it."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ ASK_EVERY_S = 0.2
 
 
 async def new_holds(shard: Shard, leases: Iterable[Lease]) -> dict[str, int]:
-    """Hosts of leases, and their groups, that have been held since this was asked last while more
-    of them was leased: how long they are to be left alone, in ms."""
-    if time.monotonic() - shard.told_at_s >= ASK_EVERY_S:
+    """Which hosts of these leases, and groups of them, have been held since this was asked last,
+    and for how many ms they are to be left alone."""
+    if time.monotonic() - shard.holds_read_at_s >= ASK_EVERY_S:
         await shard.ask_for_holds()
-    if shard.holds == shard.heeded:
+    if shard.holds == shard.holds_applied:
         return {}
-    heeding = shard.holds  # what is told while the records are read may not be in them
+    applying = shard.holds  # what is told while the records are read may not be in them
     some = list(leases)
     hosts, groups = {lease.host for lease in some}, {lease.group for lease in some} - {""}
     now_ms = await shard.now_ms()
     due = await _due_ms(shard, keys.hosts(shard.crawl, shard.number), hosts, read_host)
     due |= await _due_ms(shard, keys.groups(shard.crawl, shard.number), groups, read_group)
-    shard.heeded = heeding
+    shard.holds_applied = applying
     return {name: round(at_ms - now_ms) for name, at_ms in due.items() if at_ms > now_ms}
 
 

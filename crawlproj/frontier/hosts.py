@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from crawlproj.frontier.messages import Lease
 from crawlproj.frontier.wire import unpack, unpack_all
 
 _LINES = {0: "", 1: "ready", 2: "waiting"}
@@ -58,6 +59,16 @@ def read_host(packed: bytes) -> HostRecord:
         return HostRecord(*record, group, per, *others)
     except (TypeError, AttributeError, KeyError) as error:
         raise ValueError(f"no record of a host: {error}") from None
+
+
+def with_host(lease: Lease, packed: bytes | None) -> Lease:
+    """A lease, with what lua/lease.lua would tell of its host; as it is where that cannot be
+    read, which is the scripts' to mend."""
+    try:
+        host = read_host(packed or b"")
+    except ValueError:
+        return lease
+    return lease._replace(host_failures=host.failures, host_pages=host.pages)
 
 
 def read_group(packed: bytes) -> GroupRecord:

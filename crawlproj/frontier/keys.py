@@ -2,7 +2,8 @@
 
 All keys of a shard carry the shard's hash tag, so that on a Redis Cluster they share one
 slot and one script can touch them all. The seeds list is the one key that users write to;
-it has its own slot.
+it has its own slot. Some keys have older names on the server than in the code (`news`, `aside`,
+`names`): crawls that run keep what they have.
 """
 
 from __future__ import annotations
@@ -128,7 +129,7 @@ def patterns(crawl: str, shard: int) -> str:
     return f"{tag(crawl, shard)}:patterns"
 
 
-def aside_prefix(crawl: str, shard: int) -> str:
+def set_aside_prefix(crawl: str, shard: int) -> str:
     """+ host pattern: list, URLs of a pattern that is set aside."""
     return f"{tag(crawl, shard)}:aside:"
 
@@ -143,7 +144,7 @@ def line_prefix(crawl: str, shard: int) -> str:
     return f"{tag(crawl, shard)}:line:"
 
 
-def news(crawl: str, shard: int) -> str:
+def seen_updates(crawl: str, shard: int) -> str:
     """Stream: bits that workers have lately added to the seen filter, for the others' replicas."""
     return f"{tag(crawl, shard)}:news"
 
@@ -158,7 +159,13 @@ def robots(crawl: str, shard: int, host: str) -> str:
     return f"{tag(crawl, shard)}:robots:{host}"
 
 
-_VECTOR = (
+def payloads(crawl: str, shard: int) -> str:
+    """Hash: start of a payload's SHA-256 -> when and at which URL it was archived, see
+    payloads.py."""
+    return f"{tag(crawl, shard)}:payloads"
+
+
+VECTOR = (
     meta,
     counts,
     hosts,
@@ -177,15 +184,16 @@ _VECTOR = (
     leased_prefix,
     found,
     patterns,
-    aside_prefix,
+    set_aside_prefix,
     groups,
     line_prefix,
-    news,
+    seen_updates,
     cookies,
     old_scope,
+    payloads,
 )
 
 
 def vector(crawl: str, shard: int) -> list[str]:
     """The keys that every script is given, in the order that lua/_keys.lua names them."""
-    return [key(crawl, shard) for key in _VECTOR]
+    return [key(crawl, shard) for key in VECTOR]

@@ -21,9 +21,10 @@ def level(priority: float) -> int:
     return max(LOWEST, min(HIGHEST, round(priority)))
 
 
-def seed_level(priority: float) -> float:
-    """The queue of a seed in a crawl with a page budget. (Rounded: lua/_damage.lua has to come to
-    the same number.)"""
+def seed_level(priority: float, *, has_page_budget: bool = True) -> float:
+    """The queue of a seed. (Rounded: lua/_damage.lua has to come to the same number.)"""
+    if not has_page_budget:
+        return level(priority)
     return round(HIGHEST + (level(priority) - LOWEST + 1) / _SEED_STEPS, 5)
 
 

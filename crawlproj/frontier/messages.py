@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 State = Literal["running", "paused", "stopping", "stopped", "finished", "limit"]
-Verdict = Literal["done", "filtered", "aside", "dead", "retry", "wait", "return", "keep"]
+Verdict = Literal["done", "filtered", "set_aside", "dead", "retry", "wait", "return", "keep"]
 
 
 class Kind(IntEnum):
@@ -20,11 +20,11 @@ class Kind(IntEnum):
     SEED = 1
     UNFILTERED = 2
     FILTERED = 3
-    ASIDE = 4
+    SET_ASIDE = 4
 
 
 class Push(NamedTuple):
-    """A URL on its way in. For `Kind.FILTERED` the entry is the reason, for `Kind.ASIDE` what
+    """A URL on its way in. For `Kind.FILTERED` the entry is the reason, for `Kind.SET_ASIDE` what
     pattern_store.py makes of it. The frontier adds the group of its host and, where they differ
     from the crawl's, the connections that may be made."""
 
@@ -76,15 +76,17 @@ class Opened(NamedTuple):
     mode: Literal["new", "joined", "resumed", "finished", "waiting"]
     epoch: str
     state: State
-    plan: dict[str, Any]
+    plan: str
+    """As Redis keeps it (plan.py)."""
 
 
 class Batch(NamedTuple):
-    """What a lease call brought; `spare` is how many pages the budget of a shard has for links,
-    less than 0 if it has too few for the seeds that wait there."""
+    """What a lease call brought; `next_due_ms` is when there is more to lease, if that is known;
+    `spare` is how many pages the budget of a shard has for links, less than 0 if it has too few for
+    the seeds that wait there."""
 
     state: State
-    next_due_ms: int
+    next_due_ms: int | None
     scope_size: int
     leases: list[Lease]
     spare: int | None = None
@@ -106,7 +108,7 @@ class Reclaimed(NamedTuple):
     dead: list[tuple[str, float, bytes]]
 
 
-class Letter(NamedTuple):
+class DeadLetter(NamedTuple):
     """A dead letter: a URL that was given up so many `times`, and what is known of the last."""
 
     shard: int

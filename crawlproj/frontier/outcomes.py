@@ -1,8 +1,8 @@
 """What can become of a lease: a closed set of cases, each with what belongs to it. Pure.
 
-Whoever deals with a leased request writes down what is observed of it (`Held`), and decides only
-where that does not say it: a robots.txt that has been read is filtered, whatever its status. Of
-observations and decision worker/outcome.py makes the one outcome.
+Everybody who handles a leased request writes down what is observed of it (`Attempt`). A decision is
+needed only where observations do not say enough: a robots.txt that has been read is filtered,
+whatever its status. worker/outcome.py makes the one outcome of observations and decision.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from scrapy.exceptions import IgnoreRequest
 
 from crawlproj.frontier.messages import Lease
 from crawlproj.frontier.records import EntrySummary, summarise
-from crawlproj.items import PERMANENT, TRANSIENT
+from crawlproj.items import PERMANENT, TRANSIENT, PageItem
 
 TRANSIENT_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504, 522, 524})
 
@@ -48,6 +48,8 @@ class Retry:
     """To be tried again, as this entry, unless it has been tried too often."""
 
     entry: bytes
+    is_another: bool = False
+    """Whether the entry is another request than the one tried, so that attempts begin anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,7 @@ class Health(IntEnum):
 
 
 @dataclass(slots=True)
-class Held:
+class Attempt:
     """A lease in this worker's hands, and what has been observed of its request so far."""
 
     lease: Lease
@@ -114,6 +116,8 @@ class Held:
     hold_ms: int = 0
     per_host: int = 0
     decided: Outcome | None = None
+    stored: tuple[PageItem, bytes] | None = None
+    """Its row and its body, where pages are kept by URL: in the store, once it is done."""
 
     def decide(self, outcome: Outcome) -> None:
         """Say what becomes of it, whatever was or will be observed. The last word counts, but what

@@ -2,7 +2,7 @@
 
 A shard may have pages that it cannot use while another has more URLs than pages. What is moved is
 offered by one and taken by the other in steps that can be repeated after a crash
-(lua/give.lua, lua/take.lua), so that the shares always add up to the budget.
+(lua/offer_pages.lua, lua/take_pages.lua), so that the shares always add up to the budget.
 """
 
 from __future__ import annotations

@@ -26,11 +26,11 @@ class Pattern(NamedTuple):
     urls: int
 
 
-def put_aside(link: Push, pattern: str, why: str, key: str) -> Push:
+def set_aside_link(link: Push, pattern: str, why: str, key: str) -> Push:
     """The link, to be kept aside because of its pattern. Its key is apart from that of the URL,
     which is not marked as seen: what there is no room for can be found again later."""
     packed = pack([pattern, why, link.entry, link.key])
-    return link._replace(kind=Kind.ASIDE, entry=packed, key=key)
+    return link._replace(kind=Kind.SET_ASIDE, entry=packed, key=key)
 
 
 async def patterns(shard: Shard) -> list[Pattern]:
@@ -68,7 +68,7 @@ async def kept(shards: Sequence[Shard], patterns: Iterable[Pattern]) -> list[int
     """How many URLs of each pattern, on any of the crawl's shards, would come back."""
     pipeline = shards[0].client.pipeline(transaction=False)
     for one in patterns:
-        prefix = keys.aside_prefix(shards[0].crawl, one.shard)
+        prefix = keys.set_aside_prefix(shards[0].crawl, one.shard)
         pipeline.llen(f"{prefix}{one.host} {one.pattern}")
     return [int(urls) for urls in await pipeline.execute()]
 
@@ -80,7 +80,9 @@ async def release(shard: Shard, pattern: Pattern, worker: str) -> int:
     loses nothing.
     """
     queued = pushed = new = 0
-    while records := await shard.release(pattern.host, pattern.pattern, pushed, new, AT_ONCE):
+    while records := await shard.release_pattern(
+        pattern.host, pattern.pattern, pushed, new, AT_ONCE
+    ):
         links = [link for record in records if (link := _link(pattern.host, record))]
         new, pushed = sum(await shard.push(worker, links)), len(records)
         queued += new

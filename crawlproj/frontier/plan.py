@@ -1,40 +1,261 @@
-"""The plan of a crawl as Redis keeps it: written by one version, read by another.
+"""The plan of a crawl: all that belongs to the crawl and not to a worker of it, as one value.
 
-A paused crawl outlives an upgrade. What an older version did not write has the value by which it
-went; a newer version is told from damage by its number, or by what it has beyond what is known.
+The worker that begins a crawl makes the plan of its settings, Redis keeps it, and all workers go by
+it. A limit that is not there is None, whatever settings and scripts call it.
+
+A paused crawl outlives an upgrade, so a plan is written by one version and read by another. What an
+older version did not write has the value by which it went; a newer one is told from damage by its
+number, or by what it has beyond what is known.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, fields
 from typing import Any
 
+from crawlproj.config import BY_URL, Config, checked
+from crawlproj.errors import ConfigError
+from crawlproj.frontier.levels import level, seed_level
 from crawlproj.frontier.refusals import CrawlDamaged, CrawlNewer
 
-VERSION = 1
+VERSION = 2
 """To be raised when what is in a plan changes its meaning; names may be added without. Plans
 without a number are older than all."""
+IN_PARTS = 1
+"""The last version that wrote rules and limits apart."""
+
+_FOR_VERSION_1: Mapping[str, Any] = {"limits": {}}
+"""Workers of version 1 look for these before they look at the version: without, they would take a
+newer plan for a damaged one, and advise to purge the crawl."""
+
+HOST, DOMAIN, ADDRESS = "host", "domain", "address"
+"""What keeps one pace: a host by itself, or all hosts of a registrable domain or an address."""
+
+CHANGEABLE = (
+    "pages",
+    "pages_per_host",
+    "pages_per_domain",
+    "depth",
+    "minutes",
+    "delay_s",
+    "per_host",
+)
+"""What can be changed while a crawl goes on (worker/replan.py)."""
+
+NO_LIMIT = "without limit"
+_NOTHING = {"cookies": "not shared"}
+"""What to tell people where a field says nothing."""
+
+UNLIMITED_PAGES = -1
+"""What the scripts read for a crawl without a page budget."""
 
 
-def read(text: str) -> Any:
-    """A plan as META holds it; raises CrawlDamaged if it cannot be read."""
+@dataclass(frozen=True)
+class Plan:
+    """What a crawl was begun with, the same for every worker of it. A field that is called like one
+    of Config means the same."""
+
+    spider: str = ""
+    """The name of the spider that it was begun with; "": not known."""
+
+    scope: str = Config.scope
+    allow: tuple[str, ...] = Config.allow
+    deny: tuple[str, ...] = Config.deny
+    depth: int | None = None
+    media: bool = Config.media
+    traps: bool = Config.traps
+    trap_depth: int = Config.trap_depth
+    trap_repeats: int = Config.trap_repeats
+    trap_params: int = Config.trap_params
+
+    links: bool = Config.links
+    check: str | None = None
+    anchors: bool = Config.anchors
+    attributes: bool = Config.attributes
+    keep: str | None = None
+    archive: bool = Config.archive
+    archive_dedup: bool = Config.archive_dedup
+
+    identity: str = Config.identity
+    drop_params: tuple[str, ...] = Config.drop_params
+
+    strategy: str = Config.strategy
+    weights: Mapping[str, Any] | None = None
+    novelty: str = ""
+    """The weights by which the scripts rank; "": they do not."""
+
+    delay_s: float = 0.0
+    per_host: int = 1
+    group: str = HOST
+    give_up: int | None = None
+    max_attempts: int = Config.max_attempts
+
+    pages: int | None = None
+    pages_per_host: int | None = None
+    pages_per_domain: int | None = None
+    minutes: float | None = None
+    stay: bool = Config.stay
+
+    stored: bool = False
+    """Whether pages are kept by URL. Where, which may take a password, each worker is told by its
+    own setting."""
+
+    cookies: str | None = None
+    """None: an older version has begun it, and each worker goes by its own setting."""
+
+    shards: int = Config.shards
+    seen_capacity: int = Config.seen_capacity
+    seen_error_rate: float = Config.seen_error_rate
+
+    @classmethod
+    def of(cls, config: Config, *, spider: str = "", novelty: str = "") -> Plan:
+        """What a worker with these settings would begin a crawl with."""
+        named = {name: getattr(config, name) for name in _OF_CONFIG}
+        for name in ("delay_s", "per_host"):
+            named[name] = named[name] or getattr(cls, name)
+        named["give_up"] = config.give_up or None
+        return cls(spider=spider, novelty=novelty, stored=bool(config.store), **named)
+
+    @classmethod
+    def decode(cls, text: str | bytes) -> Plan:
+        """The plan that Redis kept. It is checked like a user's settings, for others may have
+        written it; raises CrawlNewer or CrawlDamaged."""
+        try:
+            kept = json.loads(text)
+        except (ValueError, RecursionError):
+            raise CrawlDamaged("the plan") from None
+        version = kept.pop("version", 0) if isinstance(kept, dict) else None
+        if type(version) is not int:
+            raise CrawlDamaged("the plan")
+        if version > VERSION:
+            raise CrawlNewer(f"version {version}")
+        named = _joined(kept) if version <= IN_PARTS else _without_parts(kept)
+        if unknown := sorted(named.keys() - _NAMES):
+            raise CrawlNewer(", ".join(unknown))
+        return cls(**{name: _checked(name, value) for name, value in named.items()})
+
+    def encode(self) -> str:
+        """As Redis keeps it."""
+        return json.dumps({"version": VERSION, **_FOR_VERSION_1, **vars(self)})
+
+    def differing(self, wanted: Plan, names: Collection[str]) -> list[str]:
+        """What of this plan is not as somebody wants it, for people; looks at these fields."""
+        return [
+            f"{shown_name(name)} {shown(getattr(self, name), _NOTHING.get(name, NO_LIMIT))}"
+            for name in vars(self)
+            if name in names and getattr(self, name) != getattr(wanted, name)
+        ]
+
+    def meta_fields(self, shard: int, encoded: str) -> dict[str, Any]:
+        """The fields of META that the scripts of one shard go by, in their words."""
+        return {
+            "per_host": self.per_host,
+            "delay_ms": self.delay_ms,
+            "pages": self._share(shard),
+            "pages_per_host": self.pages_per_host or 0,
+            "max_attempts": self.max_attempts,
+            "give_up": self.give_up or 0,
+            "plan": encoded,
+            **({"novelty": self.novelty} if self.novelty else {}),
+            **({"group": self.group} if self.group != HOST else {}),
+            **({"pages_per_domain": self.pages_per_domain} if self.pages_per_domain else {}),
+        }
+
+    @property
+    def wants_attributes(self) -> bool:
+        """Whether rows are kept of what pages say of themselves: of all, or of some."""
+        return self.attributes or self.keep is not None
+
+    @property
+    def delay_ms(self) -> int:
+        return round(self.delay_s * 1000)
+
+    @property
+    def lasts_ms(self) -> int:
+        """How long the crawl runs, in the scripts' words; 0: until it has finished."""
+        return round((self.minutes or 0) * 60_000)
+
+    @property
+    def has_page_budget(self) -> bool:
+        """Whether pages are counted out, to the crawl or to hosts or domains."""
+        budgets = self.pages, self.pages_per_host, self.pages_per_domain
+        return any(budget is not None for budget in budgets)
+
+    def level_of(self, priority: float, *, is_seed: bool) -> float:
+        """The queue that a URL of this priority goes to."""
+        if is_seed:
+            return seed_level(priority, has_page_budget=self.has_page_budget)
+        return level(priority)
+
+    @property
+    def by_domain(self) -> bool:
+        """Whether the hosts of a registrable domain share something, and so a shard."""
+        return self.group == DOMAIN or self.pages_per_domain is not None
+
+    def gives_up(self, failures: int) -> bool:
+        """Whether a host is given up that has failed so often in a row."""
+        return self.give_up is not None and failures >= self.give_up
+
+    def _share(self, shard: int) -> int:
+        if self.pages is None:
+            return UNLIMITED_PAGES
+        return self.pages // self.shards + (shard < self.pages % self.shards)
+
+
+_NAMES = {one.name for one in fields(Plan)}
+_OF_CONFIG = _NAMES & {one.name for one in fields(Config)}
+_MAY_BE_NONE = {one.name for one in fields(Plan) if one.default is None}
+
+
+def shown_name(name: str) -> str:
+    """As the arguments of spiders are called."""
+    return name.removesuffix("_s")
+
+
+def shown(value: Any, nothing: str = NO_LIMIT) -> str:
+    """A value of a plan, for people."""
+    return nothing if value in (None, (), "") else str(value)
+
+
+def _checked(name: str, value: Any) -> Any:
+    """A value of a plan that others may have written: one that could have been given as a setting,
+    and is of its type already."""
+    if value is None and name in _MAY_BE_NONE:
+        return None
+    if name == "stored" and isinstance(value, bool):
+        return value
+    given = tuple(value) if isinstance(value, list) else value
+    is_text = name not in _OF_CONFIG or (name == "cookies" and given == "")
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        raise CrawlDamaged("the plan") from None
-
-
-def part(plan: Any, name: str, known: Collection[str]) -> dict[str, Any]:
-    """The part of a plan that has this name, with some of the known entries or all of them; raises
-    CrawlNewer or CrawlDamaged if it cannot be read."""
-    if not isinstance(plan, dict) or type(plan.get("version", 0)) is not int:
-        raise CrawlDamaged("the plan")
-    kept = plan.get(name)
-    if not isinstance(kept, dict):
+        found = str(given) if is_text else checked(name, given)
+    except (ConfigError, RecursionError) as error:
+        raise CrawlDamaged(f"the plan's {name}: {' '.join(str(error).split())}") from None
+    if found is None or found != given:
         raise CrawlDamaged(f"the plan's {name}")
-    if plan.get("version", 0) > VERSION:
-        raise CrawlNewer(f"version {plan['version']}")
-    if unknown := sorted(kept.keys() - set(known)):
-        raise CrawlNewer(", ".join(unknown))
-    return kept
+    return found
+
+
+def _without_parts(kept: dict[str, Any]) -> dict[str, Any]:
+    older = _FOR_VERSION_1.items()
+    return {name: value for name, value in kept.items() if (name, value) not in older}
+
+
+def _joined(kept: dict[str, Any]) -> dict[str, Any]:
+    """A plan in parts, which had several words for a limit that is not there: -1 pages, and 0 of
+    anything else. The oldest knew requests by their URL alone."""
+    rules, limits = kept.get("rules"), kept.get("limits")
+    if not isinstance(rules, dict) or not isinstance(limits, dict):
+        raise CrawlDamaged(f"the plan's {'limits' if isinstance(rules, dict) else 'rules'}")
+    found = {"identity": BY_URL, "spider": kept.get("spider") or "", **rules, **limits}
+    try:
+        found["delay_s"] = found.pop("delay_ms", 0) / 1000
+        found["minutes"] = found.pop("lasts_ms", 0) / 60_000
+    except TypeError:
+        raise CrawlDamaged("the plan's limits") from None
+    absent = {"pages": -1, "minutes": 0, "pages_per_host": 0, "pages_per_domain": 0, "give_up": 0}
+    for name, word in absent.items():
+        if found.get(name) == word:
+            found[name] = None
+    return found

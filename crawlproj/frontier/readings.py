@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from redis.exceptions import ResponseError
 
 from crawlproj.frontier.refusals import (
+    ClockInDoubt,
     CrawlDamaged,
     CrawlFinished,
     CrawlReplaced,
@@ -21,6 +22,7 @@ _REFUSALS: dict[str, type[Exception]] = {
     "EPOCH": CrawlReplaced,
     "FINISHED": CrawlFinished,
     "UNKNOWN": WorkerDeclaredDead,
+    "CLOCK": ClockInDoubt,
 }
 
 _STUMBLED = "@user_script"
@@ -41,7 +43,7 @@ def meaning_of(error: ResponseError) -> Exception:
 
 
 @contextmanager
-def as_written(what: str) -> Iterator[None]:
+def refusing_damage(what: str) -> Iterator[None]:
     """Inside, what is read must be what a script has written."""
     try:
         yield

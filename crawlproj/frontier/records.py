@@ -9,13 +9,14 @@ only a request that says more than GET carries the rest.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgpack
 from scrapy import Request
 
 from crawlproj.errors import CrawlError
+from crawlproj.frontier import seen_keys
 from crawlproj.frontier.levels import priority_of
 from crawlproj.frontier.proxies import (
     FROM_ENVIRONMENT,
@@ -38,11 +39,16 @@ FOUND = "crawl_found"
 """Key of `request.meta` that marks a seed at a host that something on the web has named, and no
 user: it opens no address that links may not lead to."""
 
+CHECK = "crawl_check"
+"""Key of `request.meta` that marks a link which is only asked whether it is there."""
+
 _LED_TO = ("redirects", "redirect_urls", FOUND)
 """Keys of `request.meta`, ours and Scrapy's, of a request to where the web has led."""
 
 _APART = (LEASE, "depth", "referer", PROXY, SENT_LOGIN, FROM_ENVIRONMENT)
 """Keys of `request.meta` that are not stored with the rest of it."""
+
+NO_LIMITS: Mapping[str, float] = {}
 
 _PLAIN = (type(None), bool, int, float, str, bytes)
 _COLLECTIONS: dict[Any, type] = {b"\0tuple": tuple, b"\0set": set, b"\0frozenset": frozenset}
@@ -158,9 +164,16 @@ def _proxy(request: Request, proxies: Proxies) -> dict[str, str]:
 
 
 def decode(
-    host: str, level: float, entry: bytes, spider: Spider, proxies: Proxies = NO_PROXIES
+    host: str,
+    level: float,
+    entry: bytes,
+    spider: Spider,
+    proxies: Proxies = NO_PROXIES,
+    *,
+    limits: Mapping[str, float] = NO_LIMITS,
 ) -> Request:
-    """The request that an entry stands for; raises RecordError if it cannot be read."""
+    """The request that an entry stands for; raises RecordError if it cannot be read. Its meta may
+    lower the worker's own limits, and not raise them."""
     try:
         if entry[1] != FORMAT:
             raise RecordError(f"a record of format {entry[1]}: this version reads {FORMAT}")
@@ -180,6 +193,7 @@ def decode(
         request = Request(url, meta=meta, priority=priority_of(level), **rest)
         if not is_plain:
             _choose_proxy(request, proxies)
+            _keep_within(limits, request.meta)
         return request
     except RecordError:
         raise
@@ -199,6 +213,13 @@ def _choose_proxy(request: Request, proxies: Proxies) -> None:
         request.meta[PROXY] = proxy
     elif stored is not None and not from_environment:
         raise RecordError(f"a record with a proxy that is none of CRAWL_PROXIES: {request}")
+
+
+def _keep_within(limits: Mapping[str, float], meta: dict[str, Any]) -> None:
+    """Forget what a stored request says beyond a limit; 0 would mean that there is none."""
+    for name, most in limits.items():
+        if name in meta and not (type(meta[name]) in (int, float) and 0 < meta[name] <= most):
+            del meta[name]
 
 
 class EntrySummary(NamedTuple):
@@ -240,7 +261,7 @@ def _sent_referer(rest: dict[str, Any]) -> str:
 def address(url: str, drop: re.Pattern[str] = DROPPED_PARAMS) -> Address:
     """The queue and the key of a GET; raises UrlError if the URL cannot be crawled."""
     normal = normalise(url, drop=drop)
-    return Address(normal.host, str(normal))
+    return Address(normal.host, seen_keys.page(normal))
 
 
 def _entry(record: list[Any]) -> bytes:
@@ -255,7 +276,9 @@ def _trimmed(record: list[Any]) -> list[Any]:
 
 def _fields(entry: bytes, host: str) -> tuple[str, int, str, dict[str, Any]]:
     record = msgpack.unpackb(entry[2:], strict_map_key=False, object_hook=_restored)
-    url, depth, referer, rest = (*record, "", {})[:4] if len(record) == 2 else (*record, {})[:4]
+    url, depth, *others = record  # which are left out where there is nothing to say
+    referer = others[0] if others else ""
+    rest = others[1] if len(others) > 1 else {}
     found = (type(url), type(depth), type(referer), type(rest))
     if found != (str, int, str, dict):
         raise RecordError("a record whose fields are not what they should be")

@@ -79,3 +79,13 @@ class CrawlNewer(CrawlDamaged):
             "newer one has begun it, which this machine needs too, or it was changed by someone "
             "else",
         )
+
+
+class ClockInDoubt(CrawlError):
+    """More time has passed on the server's clock than the caller's word accounts for: it was set,
+    or the call was on its way for that long (lua/_clock.lua). Nothing was done."""
+
+    def __init__(self, answer: str) -> None:
+        super().__init__("the clock of Redis may have been set")
+        server_ms, _, self.before_ms = answer.partition(" ")
+        self.passed_ms = int(server_ms) - int(self.before_ms)

@@ -1,11 +1,11 @@
-"""Stands between a push and whatever relies on it: first, replicas have it too.
+"""Waits, after a push and before whatever relies on it, until replicas of Redis have the push too.
 
-On a Redis Cluster a page and its links may lie on different masters. Were the page settled while
-its links are on one server only, that server's death would lose them for good; so `WAIT` comes in
-between, and what a failover swallowed all the same is noticed here and pushed again.
+On a Redis Cluster a page and its links may lie on different masters. If the page were settled while
+its links are on one server only, the death of that server would lose them for good. So `WAIT` comes
+in between; what a failover lost all the same is noticed here, and pushed again.
 
-`WAIT` speaks of the writes of its own connection, and clients take any connection for a command.
-So a write that lies behind the push is made first, and both go through one connection.
+`WAIT` counts the writes of its own connection only, and a client uses any connection for a command.
+So a small write that follows the push (lua/confirm_push.lua) goes through the connection of `WAIT`.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ class Replication:
             return isinstance(self._client, RedisCluster)
         return self._wanted > 0
 
-    async def keeps(self, shard: Shard, worker: str) -> bool:
+    async def wait_for_replicas(self, shard: Shard, worker: str) -> bool:
         """Return when replicas have what the worker has pushed; False if that has been lost
         meanwhile. Raises ReplicasBehind if they do not have it in time."""
         if not self.is_needed:
             return True
         async with self._one_connection(shard) as connection:
-            if not await shard.vouch(worker, connection):
+            if not await shard.confirm_push(worker, connection):
                 return False
             wanted = await self._wanted_now(connection)
             have = int(await connection.wait(wanted, self._timeout_ms)) if wanted else 0

@@ -1,7 +1,7 @@
 """Hosts or domains that seeds brought into scope, as every shard keeps them.
 
-They are many where seeds are: workers read those that have come since they read last, and who wants
-to know of a few names asks for those.
+Many seeds mean many names. So a worker reads only those that have come since it read last, and
+whoever wants to know of a few names asks for those.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ AT_ONCE = 1000
 async def widen(shard: Shard, names: Sequence[str]) -> None:
     """Bring names into scope."""
     for start in range(0, len(names), AT_ONCE):
-        await shard.call("widen", [pack(names[start : start + AT_ONCE])])
+        await shard.call("widen_scope", [pack(names[start : start + AT_ONCE])])
 
 
 async def convert(shard: Shard) -> None:
     """Take over what an older version has kept, in pieces that block nobody for long."""
     if await shard.client.exists(keys.old_scope(shard.crawl, shard.number)):
-        while await shard.call("widen", [pack([])]):
+        while await shard.call("widen_scope", [pack([])]):
             pass
 
 

@@ -13,8 +13,14 @@ from redis.exceptions import ResponseError
 
 from crawlproj.frontier import keys
 from crawlproj.frontier.clock import clock_s
-from crawlproj.frontier.readings import as_written, meaning_of
+from crawlproj.frontier.readings import meaning_of, refusing_damage
+from crawlproj.frontier.refusals import ClockInDoubt
 from crawlproj.frontier.scripts import script
+
+STEP_MS = 2000
+"""A step of the server's clock that is made up for; as in lua/_clock.lua."""
+MOST_DOUBTS = 5
+"""After so many, whatever time the server says is believed."""
 
 
 @dataclass
@@ -34,18 +40,28 @@ class ScriptCalls:
         self._bytes_of_keys = _bytes_in(self.keys)
         self._asked_at_s: float | None = None
 
-    async def call(self, name: str, args: list[Any], client: Any = None) -> Any:
-        """Call a script within the crawl's epoch, by way of another client if one is given."""
-        asked_at_s = clock_s()
-        reply = await self.run(name, [self._stamp(asked_at_s), *args], client)
-        self._asked_at_s = max(asked_at_s, self._asked_at_s or 0.0)
-        return reply
+    @property
+    def has_answered(self) -> bool:
+        """True once a script has: what is known of the server's clock counts from then."""
+        return self._asked_at_s is not None
 
-    def _stamp(self, now_s: float) -> str:
-        """The epoch, and what tells a script whether the server's clock has stepped."""
-        if self._asked_at_s is None:
-            return self.epoch
-        return f"{self.epoch} {max(0, round((now_s - self._asked_at_s) * 1000))}"
+    async def call(self, name: str, args: list[Any], client: Any = None) -> Any:
+        """Call a script within the crawl's epoch, by way of another client if one is given; again
+        if it is in doubt about the time."""
+        answered_s, step, doubts = self._asked_at_s, "", 0
+        while True:
+            asked_at_s = clock_s()
+            stamp = self.epoch
+            if answered_s is not None and doubts < MOST_DOUBTS:
+                stamp += f" {_ms_since(answered_s)}{step}"
+            try:
+                reply = await self.run(name, [stamp, *args], client)
+            except ClockInDoubt as doubt:
+                doubts += 1
+                step = _step_since(answered_s or asked_at_s, doubt)
+                continue
+            self._asked_at_s = max(asked_at_s, self._asked_at_s or 0.0)
+            return reply
 
     async def run(self, name: str, args: list[Any], client: Any = None) -> Any:
         """Call a script with nothing but these arguments."""
@@ -62,8 +78,20 @@ class ScriptCalls:
         """The time on the crawl's clock (lua/_clock.lua)."""
         seconds, micros = await self.client.time()
         skew_ms = await self.client.hget(keys.meta(self.crawl, self.number), "skew_ms")
-        with as_written("skew_ms"):
+        with refusing_damage("skew_ms"):
             return int(seconds) * 1000 + int(micros) // 1000 + int(skew_ms or 0)
+
+
+def _step_since(answered_s: float, doubt: ClockInDoubt) -> str:
+    """By how much the server's clock has stepped, as the next call tells it; nothing if it has not:
+    this call was on its way for that long. No more has passed since `before_ms` than since an
+    earlier call was sent that had been answered."""
+    step_ms = doubt.passed_ms - _ms_since(answered_s)
+    return f" {step_ms} {doubt.before_ms}" if step_ms > STEP_MS else ""
+
+
+def _ms_since(moment_s: float) -> int:
+    return max(0, round((clock_s() - moment_s) * 1000))
 
 
 def _bytes_in(values: Any) -> int:

@@ -1,11 +1,11 @@
-"""What workers tell each other about the seen filter, so that a link that one of them has pushed is
-no question to Redis for the others. Without it, every worker asks once about every link that it
-meets, and Redis has the more to do a page the more workers there are.
+"""What workers add to the seen filter, sent to the others: a link that one worker has pushed costs
+the others no question to Redis. Without these updates every worker would ask once about every link
+that it meets, and a page would cost Redis the more, the more workers there are.
 
-With each push a worker tells which bits its last one has set, and with each lease it hears what the
-others have told since. The last push, not this one: only what is certain is told, and replicas of
-Redis may lack this one yet; nor is anything told to a server that was restarted since, or took
-over, and may have lost it. Whoever misses some news, or hears it late, merely asks Redis.
+A push carries the bits that the push before it has set; a lease brings what other workers have sent
+since the last lease. Bits are sent one push late, for only then it is certain that they were set:
+replicas of Redis may still lack them at first. They are not sent to a server that was restarted
+since, or took over, and may have lost them. A worker that misses an update merely asks Redis.
 """
 
 from __future__ import annotations
@@ -20,34 +20,34 @@ from crawlproj.frontier.bloom import Replica
 from crawlproj.frontier.wire import pack, unpack
 
 
-class News:
+class SeenUpdates:
     """Of one worker and one shard."""
 
     def __init__(self) -> None:
-        self.untold = b""
-        """What the next push tells."""
+        self.unsent = b""
+        """What the next push sends."""
         self.server = b""
         """Where those bits were set."""
-        self.heard = b"0"
-        """The id of the last news that was heard."""
+        self.last_id = b"0"
+        """The id of the last update that was read."""
 
     def note(self, server: bytes, layer: int, offsets: list[int]) -> None:
-        """A push that was sent to this server has set these bits of a layer; what was to be told
-        before has been."""
+        """A push that was sent to this server has set these bits of a layer; what was to be
+        sent before has been."""
         self.server = server
         bits = pack_numbers(f">{len(offsets)}I", *offsets)
-        self.untold = pack([layer, bits]) if bits else b""
+        self.unsent = pack([layer, bits]) if bits else b""
 
     def forget(self) -> None:
         """The bits may have been lost."""
-        self.untold = b""
+        self.unsent = b""
 
-    def hear(self, told: Iterable[bytes], last: bytes, replica: Replica) -> None:
-        """Set what others have told; of layers that this worker does not know it will learn."""
-        for one in told:
+    def apply(self, updates: Iterable[bytes], last: bytes, replica: Replica) -> None:
+        """Set the bits that others have sent; those of layers not known here come later."""
+        for one in updates:
             # What cannot be read is not for us.
             with suppress(ValueError, TypeError, IndexError, struct_error):
                 layer, bits = unpack(one)
                 if 0 <= layer < len(replica.layers):
                     replica.add(layer, list(unpack_numbers(f">{len(bits) // 4}I", bits)))
-        self.heard = last
+        self.last_id = last

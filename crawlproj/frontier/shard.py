@@ -17,11 +17,12 @@ from typing import Any
 
 from crawlproj.frontier import keys
 from crawlproj.frontier.bloom import Geometry, Offsets, Replica
+from crawlproj.frontier.hosts import with_host
 from crawlproj.frontier.messages import (
     Batch,
+    DeadLetter,
     Kind,
     Lease,
-    Letter,
     Opened,
     Push,
     Reclaimed,
@@ -29,13 +30,13 @@ from crawlproj.frontier.messages import (
     Settlement,
     State,
 )
-from crawlproj.frontier.readings import as_written, layer_count, read_counts, read_layers
+from crawlproj.frontier.readings import layer_count, read_counts, read_layers, refusing_damage
 from crawlproj.frontier.script_calls import ScriptCalls
-from crawlproj.frontier.seen_updates import News
+from crawlproj.frontier.seen_updates import SeenUpdates
 from crawlproj.frontier.wire import in_groups, pack, unpack, unpack_all
 
 PACE = "pace:"
-"""How fields of META begin that change the pace of a host (lua/pace.lua)."""
+"""How fields of META begin that change the pace of a host (lua/change_pace.lua)."""
 
 LEASE_FIELDS = 7
 """What lua/lease.lua tells of each URL."""
@@ -51,9 +52,9 @@ _in_order = attrgetter(*(one.name for one in fields(Settlement)))
 class Shard(ScriptCalls):
     """The scripts of one shard, bound to a client and, once opened, to an epoch.
 
-    `is_stale` says that another server keeps the shard than the one that the replica copies;
-    `holds` is how often, as was last told, a host was to be left alone of which more was leased,
-    and `heeded` how many of those the worker has looked at.
+    `is_stale` says that the shard is on another server now than the one that the replica copies.
+    `holds` counts the holds of hosts of which more was leased, as the last reply said;
+    `holds_applied` is how many of them this worker has looked at.
     """
 
     geometry: Geometry
@@ -68,10 +69,10 @@ class Shard(ScriptCalls):
         super().__post_init__()
         self._unanswered: tuple[int, Sequence[Push]] | None = None
         self.replica = Replica(self.geometry)
-        self._news = News()
-        self.holds = self.heeded = 0
+        self._updates = SeenUpdates()
+        self.holds = self.holds_applied = 0
         self.cookie_changes = 0
-        self.told_at_s = float("-inf")
+        self.holds_read_at_s = float("-inf")
 
     async def open(
         self,
@@ -89,13 +90,13 @@ class Shard(ScriptCalls):
         args = [new_epoch, follow, run, pack(fields), lasts_ms, int(brings_seed), seed_found_at]
         mode, epoch, state, plan = await self.run("open", args)
         while mode == b"leftovers":
-            await self._clear(epoch, int(plan))
+            await self.clear(epoch, int(plan))
             mode, epoch, state, plan = await self.run("open", args)
         self.epoch = epoch.decode()
-        with as_written("plan"):
-            return Opened(mode.decode(), self.epoch, state.decode(), json.loads(plan or b"{}"))
+        with refusing_damage("plan"):
+            return Opened(mode.decode(), self.epoch, state.decode(), (plan or b"").decode())
 
-    async def _clear(self, epoch: bytes, what: int) -> None:
+    async def clear(self, epoch: bytes, what: int) -> None:
         """Make room for another crawl, in pieces that block nobody for long."""
         cursor: Any = 0
         while what:
@@ -111,14 +112,14 @@ class Shard(ScriptCalls):
             args = [worker, number, len(layers), layers[-1].capacity]
             args += [pack(self._push_fields(batch, offsets)), seen_locally]
             slices = " ".join(str(layer.num_slices) for layer in layers)
-            args += [slices, _homes(batch), self._news.untold, self._news.server]
+            args += [slices, _host_fields(batch), self._updates.unsent, self._updates.server]
             open_layers, *reply = await self.call("push", args)
-            await self._know_layers(open_layers)
+            await self._grow_replica(open_layers)
             if reply:
                 break
         self.pushes, self._unanswered = number, None
         found = unpack(reply[0])
-        self._news.note(server, len(layers) - 1, self._learn(len(layers), offsets, found))
+        self._updates.note(server, len(layers) - 1, self._learn(len(layers), offsets, found))
         return [layer == 0 for layer in found] or [False] * len(batch)
 
     def _push_fields(self, batch: Sequence[Push], offsets: Sequence[Offsets]) -> list[Any]:
@@ -145,14 +146,14 @@ class Shard(ScriptCalls):
             self._unanswered = number, batch
         return number
 
-    async def _know_layers(self, count: int) -> None:
+    async def _grow_replica(self, count: int) -> None:
         if count < len(self.replica.layers):
             await self.warm()  # the server has lost some: it was restarted, or failed over
         self.replica.grow(layer_count(count))
 
     def _learn(self, layers: int, offsets: list[Offsets], found: list[int]) -> list[int]:
-        """Copy what the push has set in the last of the layers, or found set, in Redis; returns the
-        former. A repeated push tells neither."""
+        """Copy to the replica what the push has set in the last layer of the filter, or found set
+        there; returns the former. The reply to a repeated push says neither."""
         new: list[int] = []
         for bits, layer in zip(offsets, found, strict=False):
             if bits and layer > 0:
@@ -167,16 +168,17 @@ class Shard(ScriptCalls):
     ) -> Batch:
         """Take up to so many URLs of hosts that are due; `has_others` says that this is not the
         only shard."""
-        args = [worker, wanted, self.tokens, self._news.heard, int(no_links), int(has_others)]
+        args = [worker, wanted, self.tokens, self._updates.last_id, int(no_links), int(has_others)]
         reply = await self.call("lease", args)
-        state, next_ms, scope, packed, server, heard, told, holds, spare, cookies = reply
+        state, next_ms, scope, packed, server, last_id, updates, holds, spare, cookies = reply
         self.cookie_changes = cookies
         self.is_stale = self.is_stale or self.server not in (None, server)
-        self._news.hear(told, heard, self.replica)
-        self._hear_of(holds)
+        self._updates.apply(updates, last_id, self.replica)
+        self._note_holds(holds)
         leases = self._leases(packed)
         self.tokens = max([self.tokens, *(lease.token for lease in leases)])
-        return Batch(state.decode(), next_ms, scope, leases, None if spare == b"" else spare)
+        next_due_ms = None if next_ms < 0 else next_ms
+        return Batch(state.decode(), next_due_ms, scope, leases, None if spare == b"" else spare)
 
     def _leases(self, packed: bytes) -> list[Lease]:
         leases = []
@@ -188,17 +190,20 @@ class Shard(ScriptCalls):
             )
         return leases
 
-    async def held(self, worker: str) -> list[Lease]:
+    async def held_leases(self, worker: str) -> list[Lease]:
         """All that a worker holds here: what it asks after a reply to `lease` was lost."""
         found = await self.client.hgetall(keys.leased_prefix(self.crawl, self.number) + worker)
         leases = []
         for token, packed in found.items():
             # What cannot be read is no lease of ours; the scripts set it aside.
             with suppress(ValueError, TypeError, AttributeError):
-                host, level, entry, _, group = (*unpack_all(packed), False, b"")[:5]
-                about = (int(token), host.decode(), level, entry)
-                leases.append(Lease(self.number, *about, group=(group or b"").decode()))
-        return leases
+                host, level, entry, *others = unpack_all(packed)
+                group = others[1] or b"" if len(others) > 1 else b""
+                lease = Lease(self.number, int(token), host.decode(), level, entry)
+                leases.append(lease._replace(group=group.decode()))
+        names, key = [lease.host for lease in leases], keys.hosts(self.crawl, self.number)
+        records = await self.client.hmget(key, names) if names else []
+        return list(map(with_host, leases, records))
 
     async def settle(
         self, worker: str, batch: Sequence[Settlement], new_items: Mapping[str, int] | None = None
@@ -208,23 +213,24 @@ class Shard(ScriptCalls):
         items = pack([value for settlement in batch for value in _in_order(settlement)])
         counted = pack([value for pair in (new_items or {}).items() for value in pair])
         _, late, holds = await self.call("settle", [worker, items, counted])
-        self._hear_of(holds)
+        self._note_holds(holds)
         return list(unpack(late))
 
     async def ask_for_holds(self) -> None:
-        """What a lease or a settlement would tell, for a worker that had neither for a while."""
+        """Ask what the reply to a lease or a settlement says, for a worker that had neither for a
+        while."""
         found = await self.client.hget(keys.meta(self.crawl, self.number), "holds")
-        with as_written("holds"):
-            self._hear_of(int(found or 0))
+        with refusing_damage("holds"):
+            self._note_holds(int(found or 0))
 
-    def _hear_of(self, holds: int) -> None:
-        self.holds, self.told_at_s = holds, time.monotonic()
+    def _note_holds(self, holds: int) -> None:
+        self.holds, self.holds_read_at_s = holds, time.monotonic()
 
-    async def vouch(self, worker: str, client: Any) -> bool:
+    async def confirm_push(self, worker: str, client: Any) -> bool:
         """True if the worker's last push is still here; asked, and noted, by way of `client`."""
-        is_here = bool(await self.call("vouch", [worker, self.pushes or 0], client))
+        is_here = bool(await self.call("confirm_push", [worker, self.pushes or 0], client))
         if not is_here:
-            self._news.forget()
+            self._updates.forget()
         return is_here
 
     async def renew(self, worker: str, timeout_ms: int, about: dict[str, Any]) -> Renewed:
@@ -235,14 +241,7 @@ class Shard(ScriptCalls):
 
     async def change_pace(self, host: str, values: dict[str, Any] | None) -> None:
         """Treat a host differently, while the crawl runs; None takes back all that was changed."""
-        await self.call("pace", [host, "" if values is None else json.dumps(values)])
-
-    async def replan(
-        self, plan: str, becomes: str, fields: dict[str, Any], pages: int, lasts_ms: int | None
-    ) -> bool:
-        """Change the plan while the crawl goes on; False if it is another by now."""
-        until = "" if lasts_ms is None else lasts_ms
-        return bool(await self.call("replan", [plan, becomes, pack(fields), pages, until]))
+        await self.call("change_pace", [host, "" if values is None else json.dumps(values)])
 
     async def paces(self) -> dict[str, dict[str, Any]]:
         """Hosts, and what has been changed for them while the crawl runs."""
@@ -279,40 +278,50 @@ class Shard(ScriptCalls):
         return state
 
     async def times_reopened(self) -> str:
-        """What `finish` is to be told."""
+        """How often the crawl was opened again: what `finish` compares."""
         found = await self.client.hget(keys.meta(self.crawl, self.number), "reopened")
         return (found or b"0").decode()
 
-    async def control(self, wanted: State, allowed_from: Sequence[State]) -> State:
+    async def set_state(self, wanted: State, allowed_from: Sequence[State]) -> State:
         """Set the state that all workers obey; returns the state afterwards."""
-        state: State = (await self.call("control", [wanted, " ".join(allowed_from)])).decode()
+        state: State = (await self.call("set_state", [wanted, " ".join(allowed_from)])).decode()
         return state
 
-    async def drain(self, reason: str, most_hosts: int = 1000) -> int:
+    async def filter_queued(self, reason: str, most_hosts: int = 1000) -> int:
         """Filter what is queued, some hosts a call; returns how many URLs that were."""
-        return int(await self.call("drain", [most_hosts, reason]))
+        return int(await self.call("filter_queued", [most_hosts, reason]))
 
-    async def dead(self) -> AsyncIterator[Letter]:
+    async def dead(self) -> AsyncIterator[DeadLetter]:
         """The dead letters; one that is moved meanwhile may be missed or come twice."""
         scan = self.client.hscan_iter(keys.dead(self.crawl, self.number), count=500)
         async for number, packed in scan:
             # What cannot be read is no letter of ours; it stays where it is.
             with suppress(ValueError, TypeError, AttributeError):
-                host, level, entry, reason, at_ms, times = (*unpack_all(packed), 1)[:6]
-                about = (host.decode(), level, entry, reason.decode(), int(at_ms), int(times))
-                yield Letter(self.number, int(number), *about)
+                host, level, entry, reason, at_ms, *times = unpack_all(packed)
+                yield DeadLetter(
+                    self.number,
+                    int(number),
+                    host.decode(),
+                    level,
+                    entry,
+                    reason.decode(),
+                    int(at_ms),
+                    int(times[0]) if times else 1,
+                )
 
-    async def revive(self, letters: Sequence[int]) -> int:
+    async def retry_dead(self, numbers: Sequence[int]) -> int:
         """Queue dead letters again, untried; returns how many were still there."""
-        return int(await self.call("revive", [pack(letters)]))
+        return int(await self.call("retry_dead", [pack(numbers)]))
 
-    async def forget(self, letters: Sequence[int]) -> int:
+    async def forget_dead(self, numbers: Sequence[int]) -> int:
         """Throw dead letters away; returns how many were still there."""
-        return int(await self.call("forget", [pack(letters)]))
+        return int(await self.call("forget_dead", [pack(numbers)]))
 
-    async def release(self, host: str, pattern: str, pushed: int, new: int, most: int) -> list[Any]:
+    async def release_pattern(
+        self, host: str, pattern: str, pushed: int, new: int, most: int
+    ) -> list[Any]:
         """Release a URL pattern; returns what was kept of it, as pattern_store.py reads it."""
-        _, packed = await self.call("release", [host, pattern, pushed, new, most])
+        _, packed = await self.call("release_pattern", [host, pattern, pushed, new, most])
         return list(unpack(packed))
 
     async def wants_pages(self) -> bool:
@@ -329,36 +338,36 @@ class Shard(ScriptCalls):
         return int((await self.meta())["pages"]) - kept
 
     async def give_pages(self, other: Shard, lacking: int = 0) -> None:
-        """Hand the page budget that is not needed here to another shard: all of it, or what links
-        could do without of the pages that the other lacks for its seeds."""
-        offer = await self.call("give", [other.number, lacking])
+        """Give the page budget that is not needed here to another shard: all of it, or, where the
+        other lacks pages for its seeds, as many as links here can do without."""
+        offer = await self.call("offer_pages", [other.number, lacking])
         if offer:
             number, to, pages = offer
             taker = Shard(self.client, self.crawl, int(to), Geometry(1, 0.1), epoch=self.epoch)
-            await taker.call("take", [self.number, number, pages])
-            await self.call("given", [number])
+            await taker.call("take_pages", [self.number, number, pages])
+            await self.call("drop_offer", [number])
 
     async def counts(self) -> dict[str, int]:
         """The ledger, as it stands."""
-        with as_written("counts"):
+        with refusing_damage("counts"):
             return read_counts(await self.client.hgetall(keys.counts(self.crawl, self.number)))
 
     async def meta(self) -> dict[str, str]:
         """Epoch, state, limits and plan; empty when no crawl is here."""
-        with as_written("meta"):
+        with refusing_damage("meta"):
             found = await self.client.hgetall(keys.meta(self.crawl, self.number))
             return {name.decode(): value.decode() for name, value in found.items()}
 
     async def layer_items(self) -> list[int]:
         """URLs recorded in each open layer of the seen filter."""
-        with as_written("layers"):
+        with refusing_damage("layers"):
             return read_layers(await self.client.hgetall(keys.layers(self.crawl, self.number)))
 
     async def warm(self, chunk_bytes: int = 1 << 20) -> None:
         """Fill a fresh replica from the shared bitmaps, in pieces that block nobody for long."""
         self.replica = Replica(self.geometry)
-        self._news.forget()
-        self.server, self.is_stale = await self.call("identify", []), False
+        self._updates.forget()
+        self.server, self.is_stale = await self.call("identify_server", []), False
         for layer in range(len(await self.layer_items())):
             self.replica.grow(layer + 1)
             key = keys.seen_prefix(self.crawl, self.number) + str(layer)
@@ -376,9 +385,9 @@ class Shard(ScriptCalls):
         return [] if item.kind == Kind.UNFILTERED else self.replica.offsets(item.key)
 
 
-def _homes(batch: Sequence[Push]) -> bytes:
+def _host_fields(batch: Sequence[Push]) -> bytes:
     """What lua/push.lua reads of the hosts, one after the other; mostly there is nothing to say."""
-    told = {item.host: item for item in batch if item.group or item.per_host}
+    hosts = {item.host: item for item in batch if item.group or item.per_host}
     return pack(
-        [value for host, item in told.items() for value in (host, item.group, item.per_host)]
+        [value for host, item in hosts.items() for value in (host, item.group, item.per_host)]
     )

@@ -1,4 +1,4 @@
-"""How all shards of a crawl stand, for who only looks: one round trip, however many there are.
+"""How all shards of a crawl stand, for those who only look: one round trip, however many there are.
 
 Commands for all shards go together (on a Redis Cluster, to all of its nodes side by side), so that
 a look costs as many calls for one worker, host and shard as for thousands.
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from redis.exceptions import ResponseError
 
 from crawlproj.frontier import keys
-from crawlproj.frontier.readings import as_written, meaning_of, read_counts, read_layers
+from crawlproj.frontier.readings import meaning_of, read_counts, read_layers, refusing_damage
 from crawlproj.frontier.scripts import script
 from crawlproj.frontier.wire import in_groups
 
@@ -35,7 +35,7 @@ class WorkerFound(NamedTuple):
     name: str
     silent_at_ms: float
     leases: int
-    told: bytes
+    about: bytes
 
 
 class HostFound(NamedTuple):
@@ -81,7 +81,7 @@ async def survey(frontier: Frontier, *, with_hosts: bool) -> list[Survey]:
             is_first = int(shard.number == 0)
             pipeline.eval(text, len(shard.keys), *shard.keys, is_first, each)
 
-    return [_read(reply) for reply in await _together(frontier, ask)]
+    return [_read(reply) for reply in await _all_replies(frontier, ask)]
 
 
 async def tick(frontier: Frontier) -> Tick:
@@ -93,14 +93,17 @@ async def tick(frontier: Frontier) -> Tick:
             pipeline.hmget(keys.counts(frontier.crawl, shard.number), SHOWN_COUNTS)
             pipeline.hlen(keys.hosts(frontier.crawl, shard.number))
 
-    with as_written("counts"):
-        workers, *replies = await _together(frontier, ask)
-        counts = [[int(value or 0) for value in found] for found in replies[::2]]
-        totals = dict(zip(SHOWN_COUNTS, map(sum, zip(*counts, strict=True)), strict=True))
-        return Tick(**totals, hosts=sum(map(int, replies[1::2])), workers=int(workers))
+    with refusing_damage("counts"):
+        workers, *replies = await _all_replies(frontier, ask)
+        counts, hosts = replies[::2], replies[1::2]
+        totals = dict.fromkeys(SHOWN_COUNTS, 0)
+        for found in counts:
+            for name, value in zip(SHOWN_COUNTS, found, strict=True):
+                totals[name] += int(value or 0)
+        return Tick(**totals, hosts=sum(map(int, hosts)), workers=int(workers))
 
 
-async def _together(frontier: Frontier, ask: Callable[[Any], None]) -> list[Any]:
+async def _all_replies(frontier: Frontier, ask: Callable[[Any], None]) -> list[Any]:
     """The replies to all that is asked; raises what the first error among them means."""
     pipeline = frontier.client.pipeline(transaction=False)
     ask(pipeline)
@@ -115,9 +118,9 @@ async def _together(frontier: Frontier, ask: Callable[[Any], None]) -> list[Any]
 
 def _read(reply: Sequence[Any]) -> Survey:
     now_ms, counts, layers, hosts, workers, some_hosts = reply
-    with as_written("counts"):
+    with refusing_damage("counts"):
         found = read_counts(dict(in_groups(counts, 2)))
-    with as_written("layers"):
+    with refusing_damage("layers"):
         items = read_layers(dict(in_groups(layers, 2)))
     return Survey(
         now_ms,
@@ -129,8 +132,8 @@ def _read(reply: Sequence[Any]) -> Survey:
     )
 
 
-def _worker(name: bytes, silent_at_ms: bytes, leases: int, told: bytes) -> WorkerFound:
-    return WorkerFound(_text(name), float(silent_at_ms), leases, told)
+def _worker(name: bytes, silent_at_ms: bytes, leases: int, about: bytes) -> WorkerFound:
+    return WorkerFound(_text(name), float(silent_at_ms), leases, about)
 
 
 def _text(name: bytes) -> str:

@@ -1,4 +1,5 @@
-"""For who runs a crawl: how it stands, why a URL is missing, dead letters, capacity, fleets.
+"""For those who run a crawl: how it stands, why a URL is missing, dead letters, capacity, fleets.
 
-Gives the commands what they show and do; a command itself only reads its options and prints.
+Gives the commands what they show and do, and what they are made from (`command.py`); a command
+itself only reads its options and prints.
 """

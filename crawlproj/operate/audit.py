@@ -93,7 +93,7 @@ def smallest_slot_gap_s(log: Iterable[Logged], slots: int = 1) -> float | None:
 def _judge(host: str, log: list[Logged], at_once: int, limits: Limits) -> HostAudit:
     connections = max(1, min(at_once, limits.per_host))  # none, if none took time
     gap_s = smallest_slot_gap_s(log, connections)
-    # With all that it may have: one that begins while others rest breaks nothing.
+    # As many as the host may have: a connection may begin while others rest.
     rest_s = smallest_slot_gap_s(log, limits.per_host)
     broken = []
     if rest_s is not None and rest_s < limits.delay_s - RESOLUTION_S:

@@ -49,9 +49,9 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """The crawl to plan. `found` counts all URLs it will come to know, fetched or not; without
-    `workers` they are as many as it takes to be done in `days`."""
+class Demand:
+    """The crawl to plan. `found` counts all URLs that it will know of, fetched or not. Without
+    `workers`, as many are planned as it takes to be done in `days`."""
 
     pages: int
     hosts: int
@@ -77,7 +77,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Needs:
     """What it takes, and what keeps it from being quicker: `limit` is workers or politeness."""
 
     days: float
@@ -94,49 +94,49 @@ class Plan:
     disk_gb: float
 
 
-def plan(wanted: Wanted, measured: Measured) -> Plan:
+def needs(demand: Demand, measured: Measured) -> Needs:
     """The crawl as it would go on machines like the measured one."""
-    polite_rate = wanted.hosts / max(SHORTEST_S, wanted.delay_s + wanted.response_s)
-    rate, workers = _rate(wanted, _worker_rate(wanted, measured), polite_rate)
-    found = wanted.found or 2 * wanted.pages
-    queued = max(found - wanted.pages, found // 2)
-    seen_bytes = _seen_bytes(found, wanted.error_rate)
-    each = measured.bytes_per_url_with_referer if wanted.keeps_referer else measured.bytes_per_url
-    data_bytes = queued * each + wanted.hosts * measured.bytes_per_host + seen_bytes
+    polite_rate = demand.hosts / max(SHORTEST_S, demand.delay_s + demand.response_s)
+    rate, workers = _rate(demand, _worker_rate(demand, measured), polite_rate)
+    found = demand.found or 2 * demand.pages
+    queued = max(found - demand.pages, found // 2)
+    seen_bytes = _seen_bytes(found, demand.error_rate)
+    each = measured.bytes_per_url_with_referer if demand.keeps_referer else measured.bytes_per_url
+    data_bytes = queued * each + demand.hosts * measured.bytes_per_host + seen_bytes
     redis_bytes = SPARE_MEMORY * data_bytes
     redis_busy = rate * measured.redis_ms_per_page / 1000
     shards = max(
         math.ceil(redis_busy / REDIS_BUSY),
-        math.ceil(redis_bytes / (wanted.redis_gb * GB)),
-        _bitmaps(found, wanted.error_rate),
+        math.ceil(redis_bytes / (demand.redis_gb * GB)),
+        _bitmaps(found, demand.error_rate),
     )
-    return Plan(
-        days=wanted.pages / rate / DAY_S,
+    return Needs(
+        days=demand.pages / rate / DAY_S,
         limit="politeness" if rate >= polite_rate else "workers",
         workers=workers,
         pages_per_s=rate,
-        mbit_per_s=rate * wanted.page_kb * 8 / 1000,
+        mbit_per_s=rate * demand.page_kb * 8 / 1000,
         shards=shards,
         redis_gb=redis_bytes / GB,
         redis_gb_per_shard=redis_bytes / GB / shards,
         redis_cores_busy=redis_busy,
         queued_at_most=queued,
         seen_gb=seen_bytes / GB,
-        disk_gb=wanted.pages * measured.row_bytes_per_page / GB,
+        disk_gb=demand.pages * measured.row_bytes_per_page / GB,
     )
 
 
-def _worker_rate(wanted: Wanted, measured: Measured) -> float:
+def _worker_rate(demand: Demand, measured: Measured) -> float:
     """Pages a second of one worker: what its core can do, or what its connections wait for."""
-    page_ms = measured.worker_ms_per_page + measured.worker_ms_per_kb * wanted.page_kb
-    return min(1000 / page_ms, wanted.connections / max(SHORTEST_S, wanted.response_s))
+    page_ms = measured.worker_ms_per_page + measured.worker_ms_per_kb * demand.page_kb
+    return min(1000 / page_ms, demand.connections / max(SHORTEST_S, demand.response_s))
 
 
-def _rate(wanted: Wanted, worker_rate: float, polite_rate: float) -> tuple[float, int]:
-    """Pages a second, and the workers that it takes to be done in time. They are whole ones, and
-    none goes slower because there is time left."""
-    needed = min(wanted.pages / (wanted.days * DAY_S), polite_rate)
-    workers = wanted.workers or max(1, math.ceil(needed / worker_rate))
+def _rate(demand: Demand, worker_rate: float, polite_rate: float) -> tuple[float, int]:
+    """Pages a second, and the workers that it takes to be done in time. Workers are whole ones, and
+    go at full speed also if there is time left."""
+    needed = min(demand.pages / (demand.days * DAY_S), polite_rate)
+    workers = demand.workers or max(1, math.ceil(needed / worker_rate))
     return min(workers * worker_rate, polite_rate), workers
 
 
@@ -166,31 +166,31 @@ _TIMES = (("days", DAY_S), ("hours", 3600), ("minutes", 60), ("seconds", 1))
 _SIZES = (("GB", 1.0), ("MB", 1e-3), ("kB", 1e-6))
 
 
-def as_text(wanted: Wanted, made: Plan) -> str:
+def as_text(demand: Demand, made: Needs) -> str:
     """For people."""
-    found = wanted.found or 2 * wanted.pages
+    found = demand.found or 2 * demand.pages
     took, time_unit = _scaled(made.days * DAY_S, _TIMES, least=2)
     memory, memory_unit = _scaled(made.redis_gb, _SIZES)
     a_server, seen = _size(made.redis_gb_per_shard), _size(made.seen_gb)
     disk, disk_unit = _scaled(made.disk_gb, _SIZES)
     lines = (
         ("time", f"{took:,.1f}", f"{time_unit}, limited by {made.limit}"),
-        ("workers", f"{made.workers:,}", f"processes of {wanted.connections} connections each"),
+        ("workers", f"{made.workers:,}", f"processes of {demand.connections} connections each"),
         ("speed", _rounded(made.pages_per_s), f"pages/s, {_rounded(made.mbit_per_s)} Mbit/s"),
         ("shards", f"{made.shards:,}", f"Redis servers (FRONTIER_SHARDS={made.shards})"),
         ("memory", f"{memory:,.1f}", f"{memory_unit} in all, {a_server} a server"),
-        ("", "", f"{counted(made.queued_at_most, 'URL')} queued at most, of {_hosts(wanted)},"),
+        ("", "", f"{counted(made.queued_at_most, 'URL')} queued at most, of {_hosts(demand)},"),
         ("", "", f"{seen} for {found:,} seen (SEEN_CAPACITY={found})"),
         ("Redis", _rounded(made.redis_cores_busy), "cores busy, all servers together"),
         ("disk", f"{disk:,.1f}", f"{disk_unit} of rows, CSV and JSON lines"),
     )
-    head = f"{counted(wanted.pages, 'page')} of {_hosts(wanted)}, a pause of {wanted.delay_s:g} s"
+    head = f"{counted(demand.pages, 'page')} of {_hosts(demand)}, a pause of {demand.delay_s:g} s"
     rows = (f"  {name:<8} {value:>12}  {unit}" for name, value, unit in lines)
     return "\n".join([head, "", *rows])
 
 
-def _hosts(wanted: Wanted) -> str:
-    return counted(wanted.hosts, "host")
+def _hosts(demand: Demand) -> str:
+    return counted(demand.hosts, "host")
 
 
 def _size(gigabytes: float) -> str:
@@ -216,6 +216,6 @@ def _rounded(value: float) -> str:
     return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
 
 
-def as_json(made: Plan) -> dict[str, Any]:
+def as_json(made: Needs) -> dict[str, Any]:
     """For scripts."""
     return vars(made)

@@ -13,21 +13,22 @@ import re
 import sys
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, NoReturn
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from redis.exceptions import RedisError
-from scrapy.addons import AddonManager
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
-from crawlproj.config import Config, arguments, refuse_unknown_arguments
+from crawlproj.config import Config, take_arguments, take_crawl_name
 from crawlproj.discover.ranking import strategy
 from crawlproj.discover.seeds import read_seeds
+from crawlproj.engine.addons import apply_addons
 from crawlproj.errors import ConfigError, CrawlError
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.pacing import Overrides
 from crawlproj.operate import crawls
-from crawlproj.operate.profiles import refuse_unknown_profile
+from crawlproj.operate.profiles import refuse_unknown_profile, settle_project
 from crawlproj.server import connection
 from crawlproj.urls import UrlError, normalise
 from crawlproj.worker import join
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
 _CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 """All but line breaks."""
 
-CRAWL = "crawl"
-"""The argument that names the crawl, of every spider."""
 ARGUMENTS_OF = "site"
 """The spider whose arguments are known; those of others are their own affair."""
 
@@ -64,14 +63,14 @@ class ProjectCommand(ScrapyCommand):
         return self.summary
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
-        speak_in_one_line(parser)
+        hide_usage(parser)
         super().add_options(parser)
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
-        check_profile()
-        super().process_options(args, opts)
         assert self.settings is not None
-        AddonManager.load_pre_crawler_settings(self.settings)
+        check_project(self.settings)
+        super().process_options(args, opts)
+        apply_addons(self.settings)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         self._refuse_surplus(args)
@@ -84,7 +83,7 @@ class ProjectCommand(ScrapyCommand):
             # Whoever reads has enough, as `head` has; what is left must not fail once more at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except (CrawlError, RedisError, OSError) as error:
-            complain(" ".join(str(error).split()))
+            print_error(" ".join(str(error).split()))
             self.exitcode = 1
         except KeyboardInterrupt:
             self.exitcode = 1
@@ -137,7 +136,7 @@ class FrontierCommand(ProjectCommand):
 
     async def _connected(self, args: list[str], opts: argparse.Namespace) -> int:
         assert self.settings is not None
-        async with connected(self.settings) as client:
+        async with connected(self.settings, may_begin=self.may_begin) as client:
             frontier = Frontier(client, args[0], f"command-{self.name}")
             if not self.may_begin and not opts.json:
                 seeds = await join.seed_list_of(client, self.settings, frontier.crawl)
@@ -150,18 +149,14 @@ class FrontierCommand(ProjectCommand):
 
 
 @asynccontextmanager
-async def connected(settings: BaseSettings | None) -> AsyncIterator[Any]:
+async def connected(
+    settings: BaseSettings | None, *, may_begin: bool = False
+) -> AsyncIterator[Any]:
     """A client of the Redis that these settings name, once they have been checked."""
     assert settings is not None
     Config.from_settings(settings)
-    resolved = connection.resolve_for_command(settings)
-    if resolved.notice:
-        print(resolved.notice, file=sys.stderr)
-    client = await connection.connect(resolved.url, resolved.params)
-    try:
+    async with connection.client_of(_resolved(settings, may_begin=may_begin)) as client:
         yield client
-    finally:
-        await client.aclose()
 
 
 def offer_json(parser: argparse.ArgumentParser) -> None:
@@ -169,12 +164,22 @@ def offer_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON, for scripts")
 
 
+def check_file(given: str | None) -> None:
+    """Refuse a file for -o that cannot be written, before any work is done for it."""
+    if given is None:
+        return
+    if Path(given).is_dir():
+        raise ConfigError(f"-o {given}: that is a folder; give a file")
+    if not Path(given).parent.is_dir():
+        raise ConfigError(f"-o {given}: there is no folder {Path(given).parent}; make it first")
+
+
 def show(opts: argparse.Namespace, found: Any, text: str) -> None:
     """Print the result: JSON for scripts, text for people."""
     print(json.dumps(found, indent=2) if opts.json else printable(text))
 
 
-def complain(text: str) -> None:
+def print_error(text: str) -> None:
     """Say what is wrong, on standard error."""
     print(printable(text), file=sys.stderr)
 
@@ -184,7 +189,7 @@ def printable(text: str) -> str:
     return _CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
-def speak_in_one_line(parser: argparse.ArgumentParser) -> None:
+def hide_usage(parser: argparse.ArgumentParser) -> None:
     """Say what is wrong with the arguments without showing the usage first."""
 
     def error(message: str) -> NoReturn:
@@ -202,33 +207,58 @@ def check_profile() -> None:
         raise UsageError(str(error)) from None
 
 
-def check_start(settings: Any, names: Iterable[str], args: list[str], given: dict[str, str]) -> str:
+def check_project(settings: BaseSettings) -> None:
+    """The same; and where no project is, the settings become those of the package."""
+    try:
+        settle_project(settings)
+    except ConfigError as error:
+        raise UsageError(str(error)) from None
+
+
+class Start(NamedTuple):
+    """What a worker may be started with."""
+
+    crawl: str
+    redis: connection.Resolved
+
+
+def check_start(
+    settings: Any, names: Iterable[str], args: list[str], given: dict[str, str]
+) -> Start:
     """Say before anything starts what would stop it: the spider's name, its arguments, its seeds,
-    the settings, Redis. Returns the crawl's name, which is in the settings from now on."""
+    the settings, Redis. The settings have the crawl's name and its Redis from now on."""
     _check_spider(names, args)
     own = settings.copy()
-    if CRAWL in given:
-        # Of every spider, not only of the one whose arguments are known.
-        own.set(arguments()[CRAWL], given[CRAWL], priority="cmdline")
     if args[0] == ARGUMENTS_OF:
-        refuse_unknown_arguments(given)
-        for name, setting in arguments().items():
-            if name in given:
-                own.set(setting, given[name], priority="cmdline")
+        take_arguments(own, given)
+    else:
+        take_crawl_name(own, given)
     config = Config.from_settings(own, given)
     _check_seeds(config.seeds)
     strategy(config.strategy, config.weights)
     Overrides(config.overrides)
+    if config.store:
+        # Late: what a store needs is imported by those who have one.
+        from crawlproj.output.store.opening import open_database
+
+        folder = Path(config.output) / (config.crawl or args[0])
+        open_database(config.store, folder).close()
     if config.crawl:
-        settings.set(arguments()[CRAWL], config.crawl, priority="cmdline")
-    resolved = connection.resolve_for_command(settings)
-    if resolved.notice:
-        print(resolved.notice, file=sys.stderr)
+        take_crawl_name(settings, {"crawl": config.crawl})
+    resolved = _resolved(settings, may_begin=True)
     # Not asyncio.run(): it would leave the thread without the loop that Scrapy looks for.
     loop = asyncio.new_event_loop()
     loop.run_until_complete(_check_redis(resolved))
     loop.close()
-    return config.crawl or args[0]
+    return Start(config.crawl or args[0], resolved)
+
+
+def _resolved(settings: BaseSettings, *, may_begin: bool) -> connection.Resolved:
+    """The Redis of this process, and what the user should know of it."""
+    resolved = connection.resolve_for_command(settings, may_begin=may_begin)
+    if resolved.notice:
+        print(resolved.notice, file=sys.stderr)
+    return resolved
 
 
 def _check_spider(names: Iterable[str], args: list[str]) -> None:
@@ -261,5 +291,5 @@ def _check_seeds(seeds: str) -> None:
 
 
 async def _check_redis(resolved: connection.Resolved) -> None:
-    client = await connection.connect(resolved.url, resolved.params)
-    await client.aclose()
+    async with connection.client_of(resolved):
+        pass  # it answers, and will do

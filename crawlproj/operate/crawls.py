@@ -1,8 +1,9 @@
-"""Which crawls a Redis has, and how each stands: for commands, so that several side by side can be
-told apart, and a misspelt name from a crawl that is empty."""
+"""Which crawls a Redis has, and how each stands. By this, commands tell several crawls apart, and a
+misspelt name from a crawl that is empty."""
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 from collections.abc import Collection, Sequence
 from contextlib import suppress
@@ -16,11 +17,14 @@ from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.messages import State
 from crawlproj.operate import status
+from crawlproj.operate.table import table
 from crawlproj.plural import plural
+from crawlproj.server import connection
 from crawlproj.worker import join
 
 AT_ONCE = 10_000
 _ANY = "*"
+UNITS = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))
 DAMAGED = "damaged"
 """What is said of a crawl whose records cannot be read, instead of its state."""
 
@@ -42,12 +46,13 @@ class Crawl(NamedTuple):
 
 
 async def names(client: Any) -> list[str]:
-    """Every crawl, by the key that each has."""
-    before, after = keys.meta(_ANY, 0).split(_ANY)
+    """Every crawl, by the key that each has; also those that only have seeds waiting."""
     found: set[str] = set()
     try:
-        async for key in client.scan_iter(keys.meta(_ANY, 0), count=AT_ONCE):
-            found.add(key.decode(errors="replace").removeprefix(before).removesuffix(after))
+        for pattern in (keys.meta(_ANY, 0), keys.start_urls(_ANY)):
+            before, after = pattern.split(_ANY)
+            async for key in client.scan_iter(pattern, count=AT_ONCE):
+                found.add(key.decode(errors="replace").removeprefix(before).removesuffix(after))
     except NoPermissionError:
         raise CrawlError(
             "This Redis user may not list keys (+scan in its ACL), so crawls cannot be found: give "
@@ -103,12 +108,12 @@ async def is_known(frontier: Frontier, seeds_key: str) -> bool:
     return bool(await client.exists(keys.meta(crawl, 0)) or await client.exists(seeds_key))
 
 
-async def control(frontier: Frontier, wanted: State, allowed_from: Sequence[State]) -> str:
+async def set_state(frontier: Frontier, wanted: State, allowed_from: Sequence[State]) -> str:
     """Set the state that all workers obey, if there is a crawl and it is in one of those; returns
     its state afterwards."""
     if not await frontier.attach():
         return "empty"
-    return await frontier.control(wanted, allowed_from)
+    return await frontier.set_state(wanted, allowed_from)
 
 
 async def start_command(frontier: Frontier) -> str:
@@ -135,3 +140,39 @@ async def _names_if_allowed(client: Any) -> list[str]:
     with suppress(CrawlError, RedisError):
         return await names(client)
     return []
+
+
+def look(redis: connection.Resolved, crawl: str) -> status.Status | None:
+    """How a crawl stands now; None while that cannot be told. Not to be called from a loop."""
+    try:
+        return asyncio.run(_look(redis, crawl))
+    except (CrawlError, RedisError):
+        return None
+
+
+async def _look(redis: connection.Resolved, crawl: str) -> status.Status:
+    async with connection.client_of(redis) as client:
+        return await status.read(Frontier(client, crawl, ""))
+
+
+def as_text(found: Sequence[Crawl]) -> str:
+    """The list for a terminal."""
+    if not found:
+        return "no crawl: scrapy crawl site -a seeds=https://example.com begins one"
+    head = ("crawl", "spider", "state", "pages", "queued", "dead", "workers", "begun")
+    return "\n".join(table(head, [_row(one) for one in found], numbers=range(3, 7)))
+
+
+def _row(one: Crawl) -> tuple[str, ...]:
+    numbers = (one.pages, one.queued, one.dead, one.workers)
+    return (one.crawl, one.spider, one.state, *(f"{n:,}" for n in numbers), _age(one.age_s))
+
+
+def _age(age_s: float | None) -> str:
+    """In the largest unit of which there is one."""
+    if age_s is None:
+        return ""
+    for unit, seconds in UNITS:
+        if age_s >= seconds:
+            return f"{age_s / seconds:.0f} {unit} ago"
+    return "just now"

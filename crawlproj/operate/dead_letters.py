@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from crawlproj.frontier.frontier import Frontier
-from crawlproj.frontier.messages import Letter
+from crawlproj.frontier.messages import DeadLetter
 from crawlproj.frontier.records import summarise
 from crawlproj.frontier.shard import Shard
 from crawlproj.items import utc_timestamp
 from crawlproj.operate.queue_again import even_if_finished
-from crawlproj.output.parts import FORGOTTEN
+from crawlproj.output.kinds import CSV, FORGOTTEN
 from crawlproj.urls import normalise
 
 AT_ONCE = 500
@@ -27,13 +27,13 @@ COLUMNS = ("url", "reason", "attempts", "depth", "referer", "failed_at", "times"
 Move = Callable[[Shard, Sequence[int]], Awaitable[int]]
 
 
-class Wanted(NamedTuple):
+class Selection(NamedTuple):
     """Which letters: of a reason, of these hosts; None for all."""
 
     reason: str | None = None
     hosts: frozenset[str] | None = None
 
-    def includes(self, letter: Letter) -> bool:
+    def includes(self, letter: DeadLetter) -> bool:
         """True for a letter that was meant."""
         is_host = self.hosts is None or letter.host in self.hosts
         return is_host and self.reason in (None, letter.reason)
@@ -46,15 +46,15 @@ def hosts_named(text: str) -> frozenset[str]:
     return frozenset(normalise(url).host for url in urls)
 
 
-async def find(frontier: Frontier, wanted: Wanted) -> AsyncIterator[Letter]:
-    """The letters that are wanted, of a frontier that is attached."""
+async def find(frontier: Frontier, selection: Selection) -> AsyncIterator[DeadLetter]:
+    """The letters of a selection, of a frontier that is attached."""
     for shard in frontier.shards:
         async for letter in shard.dead():
-            if wanted.includes(letter):
+            if selection.includes(letter):
                 yield letter
 
 
-def row(letter: Letter) -> dict[str, Any]:
+def row(letter: DeadLetter) -> dict[str, Any]:
     """A letter as people read it."""
     about = summarise(letter.host, letter.entry)
     failed_at = utc_timestamp(letter.at_ms / 1000)
@@ -63,33 +63,33 @@ def row(letter: Letter) -> dict[str, Any]:
     return dict(zip(COLUMNS, values, strict=True))
 
 
-def by_reason(letters: Sequence[Letter]) -> dict[str, int]:
+def by_reason(letters: Sequence[DeadLetter]) -> dict[str, int]:
     """How many there are of each reason, most first."""
     return dict(Counter(letter.reason for letter in letters).most_common())
 
 
-async def retry(frontier: Frontier, letters: Sequence[Letter]) -> int:
+async def retry(frontier: Frontier, letters: Sequence[DeadLetter]) -> int:
     """Queue them again; a finished crawl becomes a stopped one, which the next start resumes."""
 
-    def revive(shard: Shard, numbers: Sequence[int]) -> Awaitable[int]:
-        return even_if_finished(frontier, lambda: shard.revive(numbers))
+    def retry_dead(shard: Shard, numbers: Sequence[int]) -> Awaitable[int]:
+        return even_if_finished(frontier, lambda: shard.retry_dead(numbers))
 
-    return await _move(frontier, letters, revive)
+    return await _move(frontier, letters, retry_dead)
 
 
-async def forget(frontier: Frontier, letters: Sequence[Letter], folder: Path) -> int:
+async def forget(frontier: Frontier, letters: Sequence[DeadLetter], folder: Path) -> int:
     """Throw them away. The crawl's files are told first, so that merging leaves their rows out."""
     if letters:
         _note_forgotten(letters, folder)
-    return await _move(frontier, letters, lambda shard, numbers: shard.forget(numbers))
+    return await _move(frontier, letters, lambda shard, numbers: shard.forget_dead(numbers))
 
 
-def _note_forgotten(letters: Sequence[Letter], folder: Path) -> None:
+def _note_forgotten(letters: Sequence[DeadLetter], folder: Path) -> None:
     """A file of its own each time: what was forgotten stays so, whoever merges, and how often."""
     at = utc_timestamp()
     folder.mkdir(parents=True, exist_ok=True)
     stamp = at.translate(str.maketrans("", "", "-:.TZ"))
-    part = folder / f"{FORGOTTEN.name}-{stamp}-{os.getpid()}{FORGOTTEN.suffix}"
+    part = folder / f"{FORGOTTEN.name}-{stamp}-{os.getpid()}.{CSV}"
     with part.open("w", newline="", encoding="utf-8", errors="replace") as file:
         writer = csv.writer(file)
         writer.writerow(FORGOTTEN.columns)
@@ -98,7 +98,7 @@ def _note_forgotten(letters: Sequence[Letter], folder: Path) -> None:
         os.fsync(file.fileno())
 
 
-async def _move(frontier: Frontier, letters: Sequence[Letter], move: Move) -> int:
+async def _move(frontier: Frontier, letters: Sequence[DeadLetter], move: Move) -> int:
     moved = 0
     for shard in frontier.shards:
         numbers = [letter.number for letter in letters if letter.shard == shard.number]

@@ -1,4 +1,4 @@
-"""What a crawl needs of its surroundings, checked one by one: for `scrapy doctor`.
+"""The checks of `scrapy doctor`: settings, Redis, downloads, files, DNS, disk.
 
 A check returns findings, each with what to do about it, and never raises.
 """
@@ -23,6 +23,7 @@ from scrapy.utils.misc import load_object
 from crawlproj.config import Config, environment
 from crawlproj.errors import ConfigError, CrawlError
 from crawlproj.fetch.handler import SafeDownloadHandler
+from crawlproj.fetch.open_files import raise_limit
 from crawlproj.server import connection
 
 SLOW_MS = 10.0
@@ -59,8 +60,8 @@ def check_settings(settings: BaseSettings) -> Iterator[Finding]:
 
 
 def check_downloads(settings: BaseSettings) -> Iterator[Finding]:
-    """Pages come through the handler that judges addresses; Scrapy's others, HTTP/2 among them,
-    connect to whatever a name resolves to."""
+    """Whether pages come through our handler, which judges addresses: Scrapy's own handlers, HTTP/2
+    among them, connect to whatever a name resolves to."""
     handlers = settings.getwithbase("DOWNLOAD_HANDLERS")
     for scheme in ("http", "https"):
         path = handlers.get(scheme)
@@ -163,6 +164,7 @@ def check_files(settings: BaseSettings) -> Iterator[Finding]:
     """Enough open files are allowed for the connections that are wanted."""
     import resource  # which not every system has, and commands must load on all
 
+    raise_limit()  # as workers do
     allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = settings.getint("CONCURRENT_REQUESTS") + FILES_BESIDE
     if allowed < needed:

@@ -1,7 +1,8 @@
-"""The workers of one machine, each in its place: started, watched, replaced when they end early.
+"""The workers of one machine, a slot for each: started, watched, replaced when they end early.
 
-A worker that has reached its memory limit asks for a successor by its exit code, and one that was
-killed cannot ask. Others have said in their log why they ended, and a successor would say it again.
+A worker that has reached its memory limit asks for a successor by its exit code; one that was
+killed gets one too. Any other has logged why it ended, and a successor would end for the same
+reason.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from crawlproj.engine.memory_limit import REPLACE_ME
 
 MOST_REPLACED = 10
 WITHIN_S = 300.0
-"""A place whose workers end early that often, within so many seconds, stays empty."""
+"""A slot whose workers end early that often, within so many seconds, stays empty."""
 
 Process = subprocess.Popen[bytes]
 
 
-class Place:
-    """One worker after the other."""
+class WorkerSlot:
+    """Where one worker runs at a time, and after it its successor."""
 
     def __init__(self, name: str, start: Callable[[], Process]) -> None:
         self.name = name
@@ -31,7 +32,7 @@ class Place:
         self.process = start()
 
     @property
-    def is_manned(self) -> bool:
+    def is_running(self) -> bool:
         """True while its worker runs."""
         return self.process.poll() is None
 
@@ -55,7 +56,7 @@ class Place:
         return self._has_lost or self.process.poll() not in (None, 0, REPLACE_ME)
 
     @property
-    def complaint(self) -> str:
+    def failure(self) -> str:
         """What went wrong at the end, if anything did."""
         code = self.process.poll()
         if not code:

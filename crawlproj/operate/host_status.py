@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from crawlproj.frontier.hosts import read_group, read_host
-from crawlproj.frontier.limits import Limits
+from crawlproj.frontier.plan import Plan
 from crawlproj.frontier.survey import HostFound, Survey
 
 SHOWN_HOSTS = 5
@@ -40,25 +40,25 @@ class HostStatus:
     """What its queue takes, at least."""
 
 
-def read(limits: Limits, shards: Iterable[Survey]) -> list[HostStatus]:
+def read(plan: Plan, shards: Iterable[Survey]) -> list[HostStatus]:
     """The hosts that were looked at. A damaged record is the scripts' to mend."""
-    return [host for shard in shards for host in _read(limits, shard)]
+    return [host for shard in shards for host in _read(plan, shard)]
 
 
-def _read(limits: Limits, shard: Survey) -> Iterator[HostStatus]:
+def _read(plan: Plan, shard: Survey) -> Iterator[HostStatus]:
     for found in shard.some_hosts:
         with suppress(ValueError, TypeError):
             if "://" in found.name:
-                yield _host(limits, found, shard.now_ms)
+                yield _host(plan, found, shard.now_ms)
             else:
-                yield _group(limits, found, shard.now_ms)
+                yield _group(plan, found, shard.now_ms)
 
 
-def _host(limits: Limits, found: HostFound, now_ms: int) -> HostStatus:
+def _host(plan: Plan, found: HostFound, now_ms: int) -> HostStatus:
     record = read_host(found.packed)
     held_s = _held_s(record.hold_ms, now_ms)
-    pause_s = max(limits.delay_ms, record.pause_ms or 0) / 1000
-    connections = max(1, record.per or limits.per_host)
+    pause_s = max(plan.delay_ms, record.pause_ms or 0) / 1000
+    connections = max(1, record.per or plan.per_host)
     return HostStatus(
         found.name,
         record.pages,
@@ -73,7 +73,7 @@ def _host(limits: Limits, found: HostFound, now_ms: int) -> HostStatus:
     )
 
 
-def _group(limits: Limits, found: HostFound, now_ms: int) -> HostStatus:
+def _group(plan: Plan, found: HostFound, now_ms: int) -> HostStatus:
     record = read_group(found.packed)
     held_s = _held_s(record.hold_ms, now_ms)
     return HostStatus(
@@ -83,7 +83,7 @@ def _group(limits: Limits, found: HostFound, now_ms: int) -> HostStatus:
         held=held_s > 0,
         held_s=held_s,
         why=record.why if held_s else "",
-        pause_s=limits.delay_ms / 1000,
+        pause_s=plan.delay_s,
     )
 
 

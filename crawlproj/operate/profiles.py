@@ -1,4 +1,5 @@
-"""The profiles of scrapy.cfg: one that is not there must not pass for a project without settings.
+"""Which settings our commands go by: those of the project here, or, where there is none, the ones
+that the package brings.
 
 Scrapy takes an unknown SCRAPY_PROJECT for no settings at all, and then knows neither our spiders
 nor our commands. Where the package is installed its commands are found all the same, and ask here.
@@ -8,9 +9,13 @@ from __future__ import annotations
 
 import os
 
+from scrapy.settings import BaseSettings
 from scrapy.utils.conf import closest_scrapy_cfg, get_config
+from scrapy.utils.project import inside_project
 
 from crawlproj.errors import ConfigError
+
+WITHOUT_PROJECT = "crawlproj.default_settings"
 
 
 def refuse_unknown_profile() -> None:
@@ -23,3 +28,14 @@ def refuse_unknown_profile() -> None:
         return
     known = ", ".join(found.options("settings")) if found.has_section("settings") else "none"
     raise ConfigError(f"SCRAPY_PROJECT={wanted}: no such profile; scrapy.cfg has {known}")
+
+
+def settle_project(settings: BaseSettings) -> None:
+    """Go by the settings of the package where no project is. Raises ConfigError for a profile that
+    is not there, in either."""
+    refuse_unknown_profile()
+    if inside_project():
+        return
+    if wanted := os.environ.get("SCRAPY_PROJECT"):
+        raise ConfigError(f"SCRAPY_PROJECT={wanted}: no scrapy.cfg is here that could have it")
+    settings.setmodule(WITHOUT_PROJECT, priority="project")

@@ -25,9 +25,8 @@ from crawlproj.operate import status
 from crawlproj.output import folder, summary
 from crawlproj.output.reports import ReportFeeds
 from crawlproj.plural import counted
-from crawlproj.running import RunningCrawl, running_crawl, when_joined
+from crawlproj.running import RunningCrawl, Tally, running_crawl, when_joined
 from crawlproj.server import connection
-from crawlproj.worker.pulse import Tally
 
 if TYPE_CHECKING:
     from typing import Self
@@ -66,7 +65,7 @@ class Progress:
 
     def _begin(self, crawl: RunningCrawl) -> None:
         folder.prepare(self._folder, crawl.frontier.shards[0].epoch)
-        crawl.on_handed_in.append(self._tell_rest)
+        crawl.on_handed_in.append(self._write_last_row)
         self._task = asyncio.create_task(self._run())
 
     async def _closed(self, reason: str) -> None:
@@ -75,7 +74,7 @@ class Progress:
             return
         self._task.cancel()
         try:
-            # Who leaves last must write last, or the crawl would stay "running" in its summary.
+            # The last worker to leave must write last, or the summary would say "running" for ever.
             async with folder.turn(self._folder):
                 await self._write_summary(crawl)
         except (CrawlError, RedisError, OSError) as error:
@@ -107,7 +106,7 @@ class Progress:
             counted(now.workers, "worker"),
         )
 
-    async def _tell_rest(self) -> None:
+    async def _write_last_row(self) -> None:
         """The row of the interval that the worker's end has cut short."""
         crawl = running_crawl(self._crawler)
         if self._task is None or crawl is None or crawl.worker.tally == self._before:

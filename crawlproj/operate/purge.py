@@ -19,13 +19,13 @@ async def purge(frontier: Frontier, seeds_key: str | None = None) -> None:
     """Forget the crawl: queues, leases, ledger, seen filter, dead letters, and the seeds that wait
     at this key, or where they do unless a project says otherwise."""
     client, crawl = frontier.client, frontier.crawl
-    for number in range(frontier.limits.shards):
+    for number in range(frontier.plan.shards):
         with suppress(ResponseError):  # of another type, and gone below all the same
             await _unlink_hosts(frontier, number)
         for worker in await _workers(frontier, number):
             await client.unlink(keys.leased_prefix(crawl, number).encode() + worker)
         for pattern in await _fields(frontier, keys.patterns(crawl, number)):
-            await client.unlink(keys.aside_prefix(crawl, number).encode() + pattern)
+            await client.unlink(keys.set_aside_prefix(crawl, number).encode() + pattern)
         for group in await _fields(frontier, keys.groups(crawl, number)):
             await client.unlink(keys.line_prefix(crawl, number).encode() + group)
         seen = keys.seen_prefix(crawl, number)

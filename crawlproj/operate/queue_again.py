@@ -18,4 +18,4 @@ async def even_if_finished(frontier: Frontier, queue: Callable[[], Awaitable[int
             return await queue()
         except CrawlFinished:
             # It may have finished just now, so this cannot be asked beforehand.
-            await frontier.let_more_come()
+            await frontier.make_resumable()

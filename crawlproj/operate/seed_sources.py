@@ -1,4 +1,4 @@
-"""Seeds from where people have them: a search engine, a sitemap, a feed.
+"""Seeds from a search engine, a sitemap or a feed.
 
 Each source gives its URLs in batches, one for each document that was read, so that no more than
 one document is in memory. What of it cannot be had is noted and left out; a source that names no
@@ -72,7 +72,7 @@ class Source:
                 return
             new = self._new(results.urls)
             yield new
-            # A page that only repeats the one before would lead on for ever.
+            # A page that only repeats the one before could lead to the next without end.
             following = results.following if new else None
         if not self._found:
             raise SourceError(f"no results for {words!r}")

@@ -10,8 +10,9 @@ from scrapy.settings import Settings
 from crawlproj.config import Config
 from crawlproj.discover.seeds import SeedList, parse_seed
 from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.plan import Plan
 from crawlproj.frontier.records import Address
-from crawlproj.operate.command import complain
+from crawlproj.operate.command import print_error
 from crawlproj.urls import Url, bare_name, normalise
 from crawlproj.worker import join
 from crawlproj.worker.seen_filter import SeenFilter
@@ -20,7 +21,7 @@ AT_ONCE = 1000
 """Seeds in one call to Redis."""
 
 
-class Adding:
+class SeedAdder:
     """Adds seeds to a crawl's list that are neither there nor in the crawl that runs."""
 
     def __init__(
@@ -35,23 +36,24 @@ class Adding:
         self.given = self.new = self.refused = 0
 
     @classmethod
-    async def begin(cls, frontier: Frontier, seeds: SeedList, settings: Settings) -> Adding:
+    async def begin(cls, frontier: Frontier, seeds: SeedList, settings: Settings) -> SeedAdder:
         """Learn what waits, and which requests are the same to the crawl."""
         meta = await _running(frontier)
         own = join.own_settings(settings, frontier.crawl)
-        identity = join.Identity.of_crawl(meta, Config.from_settings(own))
+        plan = frontier.plan if meta else Plan.of(Config.from_settings(own))
+        identity = join.Identity.of(plan)
         self = cls(frontier, seeds, SeenFilter.of_project(own, identity), identity)
         texts = [one.decode(errors="replace") for one in await seeds.peek()]
-        self._known.update(_sorted_out(texts, self._requests, identity)[0])
+        self._known.update(_usable(texts, self._requests, identity)[0])
         self._has_begun = bool(meta)
         return self
 
     async def add(self, given: list[str], is_named: Callable[[Url], bool]) -> None:
         """Add those that are new; says of each that cannot be used why. Hosts that the user has not
         named are marked, so that a seed there opens no address in the user's own network."""
-        usable, refused = _sorted_out(given, self._requests, self._identity)
+        usable, refused = _usable(given, self._requests, self._identity)
         for seed, reason in refused:
-            complain(f"refused: {seed}: {reason}")
+            print_error(f"refused: {seed}: {reason}")
         hosts = {address.host for address in usable}
         named = {bare_name(host) for host in hosts if is_named(Url(host, "/"))}
         await self._seeds.mark_found({bare_name(host) for host in hosts} - named, named)
@@ -73,7 +75,7 @@ class Adding:
         self.new += len(new)
 
 
-def _sorted_out(
+def _usable(
     seeds: Iterable[str], requests: SeenFilter, identity: join.Identity
 ) -> tuple[dict[Address, str], list[tuple[str, str]]]:
     """What can be used, by the request that it stands for, and what cannot, with the reason."""

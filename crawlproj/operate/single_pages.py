@@ -11,12 +11,12 @@ import argparse
 import logging
 from typing import TYPE_CHECKING, Any
 
-from scrapy.addons import AddonManager
 from scrapy.commands import ScrapyCommand
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 
 from crawlproj.config import environment
-from crawlproj.fetch.handler import SafeDownloadHandler
+from crawlproj.engine.addons import apply_addons
+from crawlproj.engine.commands import TellsOfResponse
 from crawlproj.operate.command import check_profile
 from crawlproj.output.feeds import default_feeds
 from crawlproj.running import is_in_use
@@ -43,10 +43,10 @@ _PRIORITY = (SETTINGS_PRIORITIES["spider"] + SETTINGS_PRIORITIES["cmdline"]) // 
 
 def leave_frontier(settings: BaseSettings) -> bool:
     """Have Scrapy's scheduler where a project has ours; False if it has not."""
-    AddonManager.load_pre_crawler_settings(settings)
+    apply_addons(settings)
     if not is_in_use(settings):
         return False
-    # It has said what there is to say, and would say it again.
+    # The add-on has been applied, and would set everything a second time.
     settings.set("ADDONS", {**settings.getdict("ADDONS"), ADDON: None}, priority=_PRIORITY)
     for name, value in PLAIN.items():
         settings.set(name, value, priority=_PRIORITY)
@@ -73,10 +73,10 @@ def _middlewares(settings: BaseSettings) -> dict[str, Any]:
     off: dict[str, Any] = dict.fromkeys(is_ours - {COUNTS})
     kept = {ROBOTS: 100} if ROBOTS in given else {}
     kept |= {OWN_COOKIES: given[COOKIES]} if given.get(COOKIES) else {}
-    return {**given, **off, **kept, f"{__name__}.{Complaints.__name__}": 1}
+    return {**given, **off, **kept, f"{__name__}.{OneLineErrors.__name__}": 1}
 
 
-class Complaints:
+class OneLineErrors:
     """A downloader middleware that says in one line why a page could not be had."""
 
     def process_exception(self, request: Request, exception: Exception) -> None:
@@ -98,10 +98,16 @@ class WithoutFrontier(ScrapyCommand):
         """Change what else is different for this command."""
 
 
-class LateDownloadHandler(SafeDownloadHandler):
-    """Made with the first page: the shell has no event loop yet when it makes its engine."""
+class FetchesOnePage(WithoutFrontier, TellsOfResponse):
+    """`fetch` and `view`: exit with 1 if there was no answer."""
 
-    lazy = True
+    def adapt(self, settings: BaseSettings) -> None:
+        open_local_files(settings)
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        super().run(args, opts)
+        if self.has_left and not self.has_response:
+            self.exitcode = 1
 
 
 def open_local_files(settings: BaseSettings) -> None:
@@ -109,7 +115,4 @@ def open_local_files(settings: BaseSettings) -> None:
     handlers = settings.getdict("DOWNLOAD_HANDLERS")
     handlers["file"] = "scrapy.core.downloader.handlers.file.FileDownloadHandler"
     handlers["data"] = "scrapy.core.downloader.handlers.datauri.DataURIDownloadHandler"
-    late = f"{__name__}.{LateDownloadHandler.__name__}"
-    safe = f"{SafeDownloadHandler.__module__}.{SafeDownloadHandler.__name__}"
-    handlers |= {scheme: late for scheme, name in handlers.items() if name == safe}
     settings.set("DOWNLOAD_HANDLERS", handlers, priority=_PRIORITY)

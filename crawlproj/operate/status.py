@@ -5,7 +5,6 @@ one, so they cannot disagree.
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,9 +15,9 @@ from typing import Any
 from crawlproj.discover.seeds import SeedList, SeedListError
 from crawlproj.frontier import keys
 from crawlproj.frontier.bloom import expected_error
-from crawlproj.frontier.ending import UNSETTLED
+from crawlproj.frontier.finishing import UNSETTLED
 from crawlproj.frontier.frontier import Frontier
-from crawlproj.frontier.limits import UNLIMITED
+from crawlproj.frontier.plan import Plan
 from crawlproj.frontier.survey import Survey, WorkerFound, survey
 from crawlproj.frontier.worker_names import plain
 from crawlproj.items import utc_timestamp
@@ -113,7 +112,7 @@ class Status:
     late: int = 0
     corrupt: int = 0
     workers: tuple[WorkerStatus, ...] = ()
-    crew: tuple[str, ...] = ()
+    all_workers: tuple[str, ...] = ()
     """All who ever took part."""
     memory: MemoryStatus = MemoryStatus()
     seen: SeenHealth = SeenHealth()
@@ -121,8 +120,8 @@ class Status:
     slowest: tuple[HostStatus, ...] = ()
     held: tuple[HostStatus, ...] = ()
     patterns: tuple[PatternStatus, ...] = ()
-    plan: Mapping[str, Any] = field(default_factory=dict)
-    """What the crawl was begun with, as JSON has it."""
+    plan: Plan | None = None
+    """What all workers go by."""
 
     @property
     def alive(self) -> int:
@@ -137,7 +136,8 @@ class Status:
 
 def as_json(status: Status) -> dict[str, Any]:
     """What `scrapy status --json` prints."""
-    return asdict(status, dict_factory=_with_lists)
+    told = asdict(status, dict_factory=_with_lists)
+    return {**told, "plan": told["plan"] or {}}
 
 
 def _with_lists(fields: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -178,11 +178,11 @@ def _status(
     workers = _workers(shards)
     state = _state(meta["state"], ledger["discovered"], workers)
     elapsed_s = _elapsed_s(meta, shards[0].now_ms, state)
-    hosts = host_status.read(frontier.limits, shards)
+    hosts = host_status.read(frontier.plan, shards)
     rate, estimate_s = 0.0, None
     if state == "running":
         rate = _rate(workers, ledger["done"], elapsed_s)
-        estimate_s = _estimate_s(frontier.limits.pages, ledger, rate, hosts)
+        estimate_s = _estimate_s(frontier.plan.pages, ledger, rate, hosts)
     return Status(
         crawl=frontier.crawl,
         epoch=meta["epoch"],
@@ -205,15 +205,21 @@ def _status(
         late=counts["late"],
         corrupt=counts["corrupt"],
         workers=workers,
-        crew=tuple(dict.fromkeys(map(plain, meta.get("crew", "").split()))),
+        all_workers=_all_workers(meta),
         memory=_memory(memory, workers),
         seen=_seen(frontier, shards, counts),
         busiest=host_status.busiest(hosts),
         slowest=host_status.slowest(hosts),
         held=host_status.held(hosts),
         patterns=(),
-        plan=json.loads(meta["plan"]),
+        plan=frontier.plan,
     )
+
+
+def _all_workers(meta: Mapping[str, str]) -> tuple[str, ...]:
+    """The names of all that ever took part; an older version has kept them as `crew`."""
+    names = meta.get("all_workers") or meta.get("crew", "")
+    return tuple(dict.fromkeys(map(plain, names.split())))
 
 
 def _named(counts: Mapping[str, int], prefix: str) -> dict[str, int]:
@@ -228,8 +234,8 @@ def _state(state: str, discovered: int, workers: Iterable[WorkerStatus]) -> str:
     """As users see it: a crawl that nobody works on has stopped, however that came about."""
     if not discovered:
         return "empty"
-    is_manned = any(worker.alive for worker in workers)
-    return "stopped" if state in ("running", "stopping") and not is_manned else state
+    has_worker = any(worker.alive for worker in workers)
+    return "stopped" if state in ("running", "stopping") and not has_worker else state
 
 
 # Time
@@ -259,13 +265,13 @@ def _rate(workers: Iterable[WorkerStatus], done: int, elapsed_s: float) -> float
 
 
 def _estimate_s(
-    pages: int, ledger: Mapping[str, int], rate: float, hosts: Iterable[HostStatus]
+    pages: int | None, ledger: Mapping[str, int], rate: float, hosts: Iterable[HostStatus]
 ) -> float | None:
-    """As long as the workers need for all that is known, and not less than the host needs whose
-    queue, pause and connections make it the last; None if neither is known."""
+    """Seconds until all that is known is done: what the workers need, and at least what the slowest
+    host needs, by its queue, pause and connections; None if neither is known."""
     left = sum(ledger[name] for name in UNSETTLED)
     slowest_s = max((host.estimate_s for host in hosts), default=0.0)
-    if pages != UNLIMITED:
+    if pages is not None:
         # It may be used up long before the slowest host is through.
         left, slowest_s = min(left, max(0, pages - ledger["done"])), 0.0
     return round(max(left / rate if rate else 0.0, slowest_s), 1) or None
@@ -283,7 +289,7 @@ def _workers(shards: Sequence[Survey]) -> tuple[WorkerStatus, ...]:
 
 
 def _worker(found: WorkerFound, leases: int, now_ms: int) -> WorkerStatus:
-    told = read_about(found.told)
+    told = read_about(found.about)
     timeout_ms = _number(told.get("timeout_ms"))
     silent_ms = now_ms - (found.silent_at_ms - timeout_ms)
     return WorkerStatus(
@@ -337,8 +343,8 @@ def _seen(frontier: Frontier, shards: Sequence[Survey], counts: Mapping[str, int
 
 
 async def is_last_word(frontier: Frontier, status: Status) -> bool:
-    """True for one of the workers that leave a crawl: the first to see that it has ended, or who
-    leaves nobody behind at it."""
+    """True for the worker that writes the summary when it leaves: the first to see that the crawl
+    has ended, or the last one there."""
     if status.state not in OVER:
         return False
     meta = keys.meta(frontier.crawl, 0)
@@ -364,7 +370,7 @@ def sum_up(status: Status) -> Summary:
         filtered=status.filtered,
         statuses=status.statuses,
         hosts=status.hosts,
-        workers=status.crew,
+        workers=status.all_workers,
         reasons=status.reasons,
         items=status.items,
     )

@@ -10,7 +10,7 @@ from crawlproj.operate.pattern_release import PatternStatus
 from crawlproj.operate.status import OVER, Status, WorkerStatus
 from crawlproj.operate.table import table
 from crawlproj.output.summary import duration, size
-from crawlproj.plural import counted
+from crawlproj.plural import counted, plural
 from crawlproj.server.memory import Memory, sentence
 
 SHOWN_PATTERNS = 5
@@ -65,7 +65,10 @@ def _ledger(now: Status) -> list[str]:
         "dead": _by_count(now.reasons),
         "filtered": _by_count(now.filtered),
         "queued": _estimate(now),
-        "discovered": f"{now.duplicates:,} more links to them, balance {now.balance:,}",
+        "discovered": (
+            f"{counted(now.duplicates, 'more link')} to {plural(now.discovered, 'it')}, "
+            f"balance {now.balance:,}"
+        ),
         "seeds": "pushed and not taken in yet",
         "reclaimed": "URLs taken back from workers that fell silent",
         "late": "results that came after that, and were refused",

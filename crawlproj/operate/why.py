@@ -1,25 +1,23 @@
 """What became of one URL: looked for in every state that the frontier knows, then in the files.
 
-The frontier does not remember single URLs that are done or filtered, which is what keeps it
-small; rows on this machine and the seen filter are what is left of them. Looks and changes
-nothing; not for the crawl itself, since a long queue is read from end to end.
+The frontier does not remember single URLs that are done or filtered, which keeps it small: only
+rows on this machine and the seen filter know of them. Changes nothing. Too slow for the crawl
+itself, since a long queue is read from end to end.
 """
 
 from __future__ import annotations
 
 import csv
-import json
 import re
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import suppress
-from dataclasses import fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from crawlproj.discover.quarantine import REASON
 from crawlproj.discover.rules import REDIRECTED, Rules
-from crawlproj.discover.shapes import any_query, pattern_of
-from crawlproj.frontier import keys
+from crawlproj.discover.url_shapes import any_query, pattern_of
+from crawlproj.frontier import keys, seen_keys
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.hosts import levels_of
 from crawlproj.frontier.levels import priority_of
@@ -29,10 +27,13 @@ from crawlproj.frontier.wire import unpack, unpack_all
 from crawlproj.frontier.worker_names import plain
 from crawlproj.items import utc_timestamp
 from crawlproj.plural import counted
-from crawlproj.urls import DROPPED_PARAMS, MAX_SHOWN, Url, UrlError, normalise
+from crawlproj.urls import DROPPED_PARAMS, Url, UrlError, normalise
 
 AT_ONCE = 1000
 NEVER, SEEN = "never seen", "seen"
+
+Refusal: TypeAlias = Callable[[str, str], Awaitable[str]]
+"""Of a host and a URL of it: the reason for which it must not be fetched; empty if it may be."""
 
 
 class Trace(NamedTuple):
@@ -49,9 +50,11 @@ async def trace(
     folder: Path,
     drop: re.Pattern[str] = DROPPED_PARAMS,
     key_of: Callable[[str], str] = str,
+    *,
+    refusal_of: Refusal | None = None,
 ) -> Trace:
     """What became of a URL, as far as it can be known here; `key_of` is what it has in the seen
-    filter."""
+    filter, `refusal_of` tells what its host's robots.txt says."""
     is_there = bool(await frontier.attach())
     try:
         url = normalise(text, drop=drop)
@@ -59,37 +62,47 @@ async def trace(
         return await _unusable(frontier, text, error, is_there)
     if not is_there:
         return Trace(NEVER, f"there is no crawl {frontier.crawl!r} yet", {})
-    return await _usable(frontier, url, folder, key_of(str(url)))
+    return await _usable(frontier, url, folder, key_of(str(url)), refusal_of)
 
 
 async def _unusable(frontier: Frontier, text: str, error: UrlError, is_there: bool) -> Trace:
     """A link that no page can be behind is in the seen filter as it was written, cut short."""
     details = {"reason": error.reason}
-    key = f"{error.reason} {text[:MAX_SHOWN]}"
+    key = seen_keys.unusable(error.reason, text)
     if is_there and await _is_seen(frontier.shard_of(""), key):
         return Trace("filtered", f"found and not followed: {error}", details)
     return Trace("refused", f"cannot be crawled: {error}", details)
 
 
-async def _usable(frontier: Frontier, url: Url, folder: Path, key: str) -> Trace:
+async def _usable(
+    frontier: Frontier, url: Url, folder: Path, key: str, refusal_of: Refusal | None
+) -> Trace:
     """In the order in which a URL moves, so that one which moves meanwhile is not missed."""
     shard = frontier.shard_of(url.host)
-    for look in (_queued, _delayed, _leased, _dead, _aside):
+    for look in (_queued, _delayed, _leased, _dead, _set_aside):
         if found := await look(shard, url):
             return found
     if found := _row(folder, url):
         return found
-    meta = await frontier.attach()
-    rules = _rules(meta)
+    await frontier.attach()
+    rules = Rules.of(frontier.plan)
     if found := await _filtered(frontier, shard, url, rules):
         return found
     if await _is_seen(shard, key):
-        return Trace(SEEN, "was taken in; it is done or filtered, with no row on this machine", {})
+        return await _taken_in(url, refusal_of)
     name = rules.scope_name(url)
     refusal = rules.refusal(url, 0, await frontier.in_scope((name, REDIRECTED + name)))
     if refusal:
         return Trace(NEVER, f"never seen, and would not be followed: {_rule(rules, refusal)}", {})
     return Trace(NEVER, "never seen: neither a seed nor a link on a page that was fetched", {})
+
+
+async def _taken_in(url: Url, refusal_of: Refusal | None) -> Trace:
+    """It is over with it, and nothing is written of it here."""
+    if refusal_of and (reason := await refusal_of(url.host, str(url))):
+        text = f"was taken in and not fetched: {_NOT_FETCHED[reason]}"
+        return Trace("filtered", text, {"reason": reason})
+    return Trace(SEEN, "was taken in; it is done or filtered, with no row on this machine", {})
 
 
 async def _queued(shard: Shard, url: Url) -> Trace | None:
@@ -130,7 +143,7 @@ async def _delayed(shard: Shard, url: Url) -> Trace | None:
 
 async def _leased(shard: Shard, url: Url) -> Trace | None:
     for worker in await shard.client.zrange(keys.workers(shard.crawl, shard.number), 0, -1):
-        for lease in await shard.held(worker.decode()):
+        for lease in await shard.held_leases(worker.decode()):
             if lease.host == url.host and (about := _is(url, lease.entry)):
                 name = plain(worker.decode())
                 text = f"is being fetched by {name}{_found(about)}"
@@ -148,8 +161,8 @@ async def _dead(shard: Shard, url: Url) -> Trace | None:
     return None
 
 
-async def _aside(shard: Shard, url: Url) -> Trace | None:
-    prefix = keys.aside_prefix(shard.crawl, shard.number)
+async def _set_aside(shard: Shard, url: Url) -> Trace | None:
+    prefix = keys.set_aside_prefix(shard.crawl, shard.number)
     for pattern in (pattern_of(url.path), any_query(url.path)):
         async for packed in _entries(shard.client, f"{prefix}{url.host} {pattern}"):
             with suppress(ValueError, TypeError):
@@ -189,7 +202,8 @@ def _rows(part: Path) -> Iterator[dict[str, str]]:
 async def _filtered(frontier: Frontier, shard: Shard, url: Url, rules: Rules) -> Trace | None:
     """A link that was found and not followed is in the seen filter with its reason."""
     for reason in _RULES:
-        if await _is_seen(shard, f"{reason} {url}") and not await _is_seen(shard, str(url)):
+        is_left_out = await _is_seen(shard, seen_keys.left_out(reason, url))
+        if is_left_out and not await _is_seen(shard, seen_keys.page(url)):
             text = f"found and not followed: {_rule(rules, reason)}"
             return Trace("filtered", text, {"reason": reason})
     return None
@@ -203,15 +217,6 @@ async def _is_seen(shard: Shard, key: str) -> bool:
         if all(bits):
             return True
     return False
-
-
-_GIVEN = [one.name for one in fields(Rules) if one.init]
-
-
-def _rules(meta: dict[str, str]) -> Rules:
-    plan = json.loads(meta["plan"])["rules"]
-    given = {name: plan[name] for name in _GIVEN if name in plan}
-    return Rules(**given | {name: tuple(given[name]) for name in ("allow", "deny")})
 
 
 _RULES = {
@@ -228,10 +233,17 @@ _RULES = {
 """What each reason that a link's key begins with means, with the crawl's own values."""
 
 
+_NOT_FETCHED = {
+    "robots": "robots.txt of its host disallows it",
+    "robots_unreachable": "robots.txt of its host could not be fetched",
+    "address": "its host is at an address that is refused",
+}
+"""What each reason means that a page has by its host's robots.txt."""
+
+
 def _rule(rules: Rules, reason: str) -> str:
-    values = {name: getattr(rules, name) for name in _GIVEN}
-    patterns = {name: " ".join(values[name]) for name in ("allow", "deny")}
-    return _RULES[reason].format(**values | patterns)
+    patterns = {name: " ".join(getattr(rules, name)) for name in ("allow", "deny")}
+    return _RULES[reason].format(**vars(rules) | patterns)
 
 
 def _is(url: Url, entry: bytes) -> EntrySummary | None:

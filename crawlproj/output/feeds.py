@@ -22,40 +22,36 @@ Scrapy.
 
 from __future__ import annotations
 
-import logging
+import glob
 import re
-import threading
 import time
 from collections import Counter
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
+from weakref import WeakKeyDictionary
 
 from scrapy.extensions import feedexport
-from scrapy.extensions.postprocessing import GzipPlugin, PostProcessingManager
 from twisted.internet.threads import deferToThread
+from w3lib.url import file_uri_to_path
 
 from crawlproj.config import Config, crawl_name
+from crawlproj.engine import parts
+from crawlproj.engine.versions import is_tested
 from crawlproj.errors import ConfigError
-from crawlproj.items import (
-    COLUMNS,
-    FAILURE_COLUMNS,
-    PAGE_COLUMNS,
-    STATS_COLUMNS,
-    FailureItem,
-    PageItem,
-    StatsItem,
-)
+from crawlproj.items import COLUMNS, FailureItem, StatsItem
+from crawlproj.output.gzip_rows import with_own_gzip
+from crawlproj.output.items_file import ItemsFile, holds_items, lease_line
+from crawlproj.output.kinds import KINDS
 from crawlproj.output.row_file import RowFile
 from crawlproj.worker.identity import name_worker
 
 if TYPE_CHECKING:
-    import asyncio
+    from typing import Self
 
     from scrapy import Spider
     from scrapy.crawler import Crawler
+    from scrapy.http import Response
     from twisted.internet.defer import Deferred
-
-logger = logging.getLogger(__name__)
 
 BATCH_ID = re.compile(r"%\(batch_id\)")
 MOST_CLASSES, OTHERS = 50, "others"
@@ -70,36 +66,49 @@ class OwnItems(feedexport.ItemFilter):
         return type(item) not in COLUMNS
 
 
+def file_name(worker: str) -> str:
+    """A worker's name as files have it."""
+    return NOT_IN_A_FILE_NAME.sub("_", worker)
+
+
 def uri_params(params: dict[str, Any], spider: Spider) -> dict[str, Any]:
     """The default of FEED_URI_PARAMS: the names that a feed's URI may use beside Scrapy's own."""
     config = Config.from_settings(spider.crawler.settings)
-    return {
+    found = {
         **params,
         "output": config.output,
         "crawl": crawl_name(spider.crawler.settings, spider),
-        "worker": NOT_IN_A_FILE_NAME.sub("_", config.worker_id),
+        "worker": file_name(config.worker_id),
     }
+    return found if is_tested() else {**found, "batch_id": _free_number(found)}
+
+
+def _free_number(params: dict[str, Any]) -> int:
+    """A number that no file of an earlier run has, where Scrapy's own exporter would begin with 1
+    and add to a file that may be torn."""
+    number = int(params["batch_id"])
+    if number > 1:  # the one before may not be on disk yet
+        return time.time_ns()
+    folder = Path(params["output"], params["crawl"])
+    while any(folder.glob(f"*-{glob.escape(params['worker'])}-{number:04d}.*")):
+        number += 1
+    return number
 
 
 def default_feeds() -> dict[str, dict[str, Any]]:
     """FEEDS of the project: the parts that each worker writes in `<CRAWL_OUTPUT>/<crawl>/`."""
-    parts = (
-        ("pages", "csv", PageItem, PAGE_COLUMNS),
-        ("pages", "jsonl", PageItem, PAGE_COLUMNS),
-        ("failures", "csv", FailureItem, FAILURE_COLUMNS),
-        ("stats", "csv", StatsItem, STATS_COLUMNS),
-    )
+    parts = [(kind, suffix) for kind in KINDS if kind.item for suffix in kind.suffixes]
     return {
-        f"%(output)s/%(crawl)s/{kind}-%(worker)s-%(batch_id)04d.{suffix}": {
+        f"%(output)s/%(crawl)s/{kind.name}-%(worker)s-%(batch_id)04d.{suffix}": {
             "format": suffix,
-            "item_classes": [item_class],
-            "fields": list(columns),
+            "item_classes": [kind.item],
+            "fields": list(kind.columns),
             "encoding": "utf-8",
             "overwrite": False,
             "store_empty": False,
             "uri_params": uri_params,
         }
-        for kind, suffix, item_class, columns in parts
+        for kind, suffix in parts
     } | {
         "%(output)s/%(crawl)s/items-%(worker)s-%(batch_id)04d.jsonl": {
             "format": "jsonl",
@@ -112,25 +121,56 @@ def default_feeds() -> dict[str, dict[str, Any]]:
     }
 
 
-class FileFeedStorage(feedexport.FileFeedStorage):
-    """Scrapy's local file, as a RowFile. It keeps its name: Scrapy counts by it in the stats."""
+_files: WeakKeyDictionary[Crawler, list[RowFile]] = WeakKeyDictionary()
+"""The files that the feeds of a crawler have open."""
+_responses: WeakKeyDictionary[Crawler, Response | None] = WeakKeyDictionary()
+"""That the item came with which is being exported."""
 
-    def __init__(self, uri: str, opened: list[RowFile], feed_options: dict[str, Any]) -> None:
-        super().__init__(uri, feed_options=feed_options)
-        self._opened = opened
+
+class FileFeedStorage:
+    """A local file as a RowFile: `FEED_STORAGES`. It has the name of Scrapy's, which counts by it
+    in the stats."""
+
+    def __init__(
+        self, crawler: Crawler, uri: str, *, feed_options: dict[str, Any] | None = None
+    ) -> None:
+        self._crawler = crawler
+        self._path = Path(file_uri_to_path(uri) if uri.startswith("file:") else uri)
+        self._mode = "wb" if (feed_options or {}).get("overwrite") else "ab"
+
+    @classmethod
+    def from_crawler(
+        cls, crawler: Crawler, uri: str, *, feed_options: dict[str, Any] | None = None
+    ) -> Self:
+        return cls(crawler, uri, feed_options=feed_options)
+
+    @property
+    def would_add(self) -> bool:
+        """Whether there is a file already, to which rows would be added."""
+        return self._mode == "ab" and self._path.exists()
 
     def open(self, spider: Spider) -> IO[bytes]:
-        file = RowFile(lambda: self._open_file(spider))
-        self._opened[:] = [*(one for one in self._opened if not one.closed), file]
+        file = self._row_file()
+        still_open = (one for one in _files.get(self._crawler, ()) if not one.closed)
+        _files[self._crawler] = [*still_open, file]
         return cast("IO[bytes]", file)
 
-    def _open_file(self, spider: Spider) -> IO[bytes]:
-        # Scrapy looks and then makes it, while others may be about to.
-        Path(self.path).parent.mkdir(parents=True, exist_ok=True)
-        return super().open(spider)
+    def _row_file(self) -> RowFile:
+        if not holds_items(self._path):
+            return RowFile(self._open_file)
+        return ItemsFile(self._path, self._mode, lambda: lease_line(_responses.get(self._crawler)))
+
+    def _open_file(self) -> IO[bytes]:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        return cast("IO[bytes]", self._path.open(self._mode))
 
     def store(self, file: IO[bytes]) -> Deferred[None]:
         return deferToThread(file.close)
+
+
+STORAGES = dict.fromkeys(("", "file"), f"{__name__}.{FileFeedStorage.__name__}")
+"""What the add-on puts into FEED_STORAGES."""
+SCRAPYS_FILES = "scrapy.extensions.feedexport.FileFeedStorage"
 
 
 class ForPeople(feedexport.ItemFilter):
@@ -140,49 +180,43 @@ class ForPeople(feedexport.ItemFilter):
         return not isinstance(item, (FailureItem, StatsItem))
 
 
-class FlushingFeedExporter(feedexport.FeedExporter):
+def completed(feed: dict[str, Any]) -> dict[str, Any]:
+    """A feed that says which items it takes, and whose rows can be flushed."""
+    if not (feed.get("item_classes") or feed.get("item_filter")):
+        feed = {**feed, "item_filter": ForPeople}
+    return feed if is_tested() else with_own_gzip(feed)
+
+
+class FlushingFeedExporter(parts.FeedExporter):
+    """Among the `EXTENSIONS`, in the place of Scrapy's."""
+
     def __init__(self, crawler: Crawler) -> None:
-        self._files: list[RowFile] = []
-        self._exporting = threading.Lock()
         self._own_items: Counter[str] = Counter()
         super().__init__(crawler)
         name_worker(crawler.settings)
         config = Config.from_settings(crawler.settings)
         self._rotate_bytes = config.feed_rotate_mb * 1024 * 1024
         self._rotate_s = config.feed_rotate_minutes * 60
-        self._check_uris()
+        _check_storages(crawler)
+        if crawler.spider is not None:  # in `scrapy shell` there is none yet
+            self._check_names(crawler.spider)
 
-    def _check_uris(self) -> None:
+    def _check_names(self, spider: Spider) -> None:
         """Refuse a URI with unknown names now: when the spider opens, Scrapy would only log it."""
-        for uri, options in self.feeds.items():
-            if self.crawler.spider is None:
-                return  # in `scrapy shell` there is none yet
-            try:
-                params = self._get_uri_params(self.crawler.spider, options["uri_params"])
-                feedexport.apply_uri_params(uri, params)
-            except (KeyError, TypeError, ValueError) as error:
-                raise ConfigError(
-                    f"The feed {uri!r} cannot be named: {error!r}. Use %(crawl)s, %(worker)s, "
-                    "%(batch_id)d, %(time)s or an attribute of the spider."
-                ) from error
+        try:
+            self.check_names(spider)
+        except ValueError as error:
+            raise ConfigError(
+                f"{error}. Use %(crawl)s, %(worker)s, %(batch_id)d, %(time)s or an attribute of "
+                "the spider."
+            ) from error
 
-    def item_scraped(self, item: Any, spider: Spider) -> None:
-        """Export to each feed by itself: one that cannot take an item keeps it from no other."""
+    def item_scraped(self, item: Any, spider: Spider, response: Response | None = None) -> None:
         if type(item) not in COLUMNS:
             self._count(type(item).__name__)
-        with self._exporting:
-            slots: list[feedexport.FeedSlot] = []
-            for slot in self.slots:
-                self.slots = [slot]
-                try:
-                    if self._is_full(slot):
-                        self.slots = [self._rotate(slot)]
-                    super().item_scraped(item, spider)
-                except Exception:
-                    logger.exception("No row in %s for %s", slot.uri, item)
-                    self.crawler.stats.inc_value("crawl/feeds/rows_refused")
-                slots += self.slots
-            self.slots = slots
+        _responses[self.crawler] = response
+        super().item_scraped(item, spider)
+        _responses[self.crawler] = None
 
     def _count(self, name: str) -> None:
         is_known = name in self._own_items or len(self._own_items) < MOST_CLASSES
@@ -197,96 +231,31 @@ class FlushingFeedExporter(feedexport.FeedExporter):
 
     def flush(self) -> None:
         """Have every row exported so far on disk, or raise OSError. For any thread: it waits."""
-        with self._exporting:
-            for slot in self.slots:
-                _press_out(slot)
-            files = list(self._files)
-        for file in files:
+        self.press_out()
+        for file in list(_files.get(self.crawler, ())):
+            file.before_saving()
             file.save()
 
-    def _is_full(self, slot: feedexport.FeedSlot) -> bool:
-        file = _row_file(slot)
-        if file is None:
+    def is_full(self, file: Any, uri_template: str) -> bool:
+        if not isinstance(file, RowFile):
             return False
         age_s = time.monotonic() - file.opened_at_s
         is_full = file.size >= self._rotate_bytes or age_s >= self._rotate_s
-        return is_full and bool(BATCH_ID.search(slot.uri_template))
+        return is_full and bool(BATCH_ID.search(uri_template))
 
-    def _schedule_slot_close(
-        self, slot: feedexport.FeedSlot, spider: Spider
-    ) -> asyncio.Task[None] | Deferred[None]:
-        _press_out(slot)  # it is closed later on, and no flush knows of it till then
-        return super()._schedule_slot_close(slot, spider)
-
-    def _rotate(self, slot: feedexport.FeedSlot) -> feedexport.FeedSlot:
-        self._schedule_slot_close(slot, slot.spider)
-        params = self._get_uri_params(slot.spider, slot.feed_options["uri_params"], slot)
-        return self._start_new_batch(
-            batch_id=slot.batch_id + 1,
-            uri=feedexport.apply_uri_params(slot.uri_template, params),
-            feed_options=slot.feed_options,
-            spider=slot.spider,
-            uri_template=slot.uri_template,
-        )
-
-    def _start_new_batch(
-        self,
-        batch_id: int,
-        uri: str,
-        feed_options: dict[str, Any],
-        spider: Spider,
-        uri_template: str,
-    ) -> feedexport.FeedSlot:
+    def is_taken(self, storage: Any, uri_template: str) -> bool:
         # A file of an earlier run may end in half a row: adding to it would spoil a whole one.
-        while BATCH_ID.search(uri_template) and self._is_taken(uri, feed_options):
-            batch_id += 1
-            params = self._get_uri_params(spider, feed_options["uri_params"])
-            params["batch_id"] = batch_id
-            uri = feedexport.apply_uri_params(uri_template, params)
-        return super()._start_new_batch(batch_id, uri, feed_options, spider, uri_template)
-
-    def _is_taken(self, uri: str, feed_options: dict[str, Any]) -> bool:
-        storage = self._get_storage(uri, feed_options)
-        if not isinstance(storage, FileFeedStorage) or storage.write_mode != "ab":
-            return False
-        return Path(storage.path).exists()
-
-    def _get_uri_params(
-        self,
-        spider: Spider,
-        uri_params_function: str | feedexport.UriParamsCallableT | None,
-        slot: feedexport.FeedSlot | None = None,
-    ) -> dict[str, Any]:
-        return super()._get_uri_params(spider, uri_params_function or uri_params, slot)
-
-    def _get_storage(
-        self, uri: str, feed_options: dict[str, Any]
-    ) -> feedexport.FeedStorageProtocol:
-        storage = super()._get_storage(uri, feed_options)
-        if type(storage) is feedexport.FileFeedStorage:
-            return FileFeedStorage(uri, self._files, feed_options)
-        return storage
-
-    def _load_filter(self, feed_options: dict[str, Any]) -> feedexport.ItemFilter:
-        if feed_options.get("item_classes") or feed_options.get("item_filter"):
-            return super()._load_filter(feed_options)
-        return ForPeople(feed_options)
+        is_numbered = bool(BATCH_ID.search(uri_template))
+        return is_numbered and isinstance(storage, FileFeedStorage) and storage.would_add
 
 
-def _row_file(slot: feedexport.FeedSlot) -> RowFile | None:
-    """The local file that a feed's rows come to, if they do."""
-    file: Any = slot.file
-    if isinstance(file, PostProcessingManager):
-        file = file.file
-    return file if isinstance(file, RowFile) else None
-
-
-def _press_out(slot: feedexport.FeedSlot) -> None:
-    """Have what is still being compressed, or in a file's own buffer, go on its way."""
-    if isinstance(slot.file, PostProcessingManager):
-        plugin: Any = slot.file.head_plugin
-        while isinstance(plugin, GzipPlugin):
-            plugin.gzipfile.flush()
-            plugin = plugin.file
-    elif slot.file is not None:
-        slot.file.flush()
+def _check_storages(crawler: Crawler) -> None:
+    """Scrapy's own files are not synced: what is settled by their rows could be lost."""
+    storages = crawler.settings.getwithbase("FEED_STORAGES")
+    for scheme in STORAGES:
+        if storages.get(scheme) == SCRAPYS_FILES:
+            raise ConfigError(
+                f"FEED_STORAGES[{scheme!r}] is {SCRAPYS_FILES}, whose rows are not synced to disk "
+                f"before their page counts as done: set {STORAGES[scheme]}, as the add-on "
+                "crawlproj.addon.Addon does"
+            )

@@ -8,11 +8,53 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+from crawlproj.errors import ConfigError, CrawlError
+
 _MARK, _LOCK = ".epoch", ".lock"
+
+ARCHIVE = "archive"
+"""The folder in it that WARC files are in."""
+
+LINK_CHECK = "linkcheck.json"
+"""The last result of a link check, which stays until there is another."""
+
+
+class FolderError(CrawlError):
+    """Folders that do not belong together."""
+
+
+class NothingThere(CrawlError):
+    """No crawl of that name has written here."""
+
+
+def sources_of(own: Path, others: Iterable[str]) -> list[Path]:
+    """The folders of one crawl: this machine's, if it has one, and those of others, which may be
+    given as the `output` that holds them. Raises if one is not there or is of another crawl."""
+    found = [own] if own.is_dir() else []
+    for given in map(Path, others):
+        if not given.is_dir():
+            raise ConfigError(f"{given}: no such folder; give one that holds parts of the crawl")
+        inner = given / own.name
+        found.append(inner if inner.is_dir() and not any(given.glob("*-*.*")) else given)
+    epochs = {epoch: folder for folder in found if (epoch := epoch_of(folder))}
+    if len(epochs) > 1:
+        one, other, *_ = epochs.values()
+        raise FolderError(
+            f"{one} and {other} are of two crawls: merge each alone, or move the one that is not "
+            "wanted away"
+        )
+    return found or [own]
+
+
+def epoch_of(folder: Path) -> str:
+    """Which crawl's files are in a folder; empty if that is not known."""
+    with suppress(OSError, ValueError):
+        return (folder / _MARK).read_text().strip()
+    return ""
 
 
 def prepare(folder: Path, epoch: str) -> None:
@@ -23,7 +65,7 @@ def prepare(folder: Path, epoch: str) -> None:
         mark = folder / _MARK
         before = mark.read_text().strip() if mark.exists() else ""
         if before and before != epoch:
-            _set_aside(folder, folder / f"earlier-{before}")
+            _move_earlier_files(folder, folder / f"earlier-{before}")
         mark.write_text(epoch)
 
 
@@ -35,12 +77,17 @@ async def turn(folder: Path) -> AsyncIterator[None]:
         yield
 
 
-def _set_aside(folder: Path, to: Path) -> None:
-    # Logs stay: those of the crawl that begins are being written already.
+def _stays(path: Path) -> bool:
+    # Logs of the crawl that begins are being written already.
+    return path.suffix == ".log" or path.name == LINK_CHECK
+
+
+def _move_earlier_files(folder: Path, to: Path) -> None:
     files = [
         path
         for path in folder.iterdir()
-        if path.is_file() and path.name[0] != "." and path.suffix != ".log"
+        if (path.is_file() and not path.name.startswith(".") and not _stays(path))
+        or path.name == ARCHIVE
     ]
     if files:
         to.mkdir(exist_ok=True)

@@ -21,8 +21,7 @@ from scrapy.utils.conf import feed_process_params_from_cli
 from scrapy.utils.misc import load_object
 
 from crawlproj.errors import ConfigError
-from crawlproj.output.merge import MergeError, merge
-from crawlproj.output.parts import ITEMS
+from crawlproj.output.kinds import ITEMS, ITEMS_FILE, JSONL
 from crawlproj.plural import counted
 
 if TYPE_CHECKING:
@@ -50,11 +49,13 @@ class Gathering:
     @property
     def option(self) -> list[str]:
         """What each worker is told to write."""
-        return ["-o", f"{self.parts}/{ITEMS.name}-%(worker)s-%(batch_id)04d{ITEMS.suffix}"]
+        return ["-o", f"{self.parts}/{ITEMS}-%(worker)s-%(batch_id)04d.{JSONL}"]
 
     def gather(self, settings: BaseSettings, *, may_repeat: bool = False) -> str:
         """Make the file; returns what is to be said of it. Where a worker was lost, its pages may
         have been fetched again: of items that are alike to the letter one is kept then."""
+        from crawlproj.output.merge import MergeError, merge  # DuckDB is large
+
         try:
             merged = merge(self.parts, self.parts, may_repeat=may_repeat)
             kinds = {kind.file: kind for kind in merged.kinds}
@@ -70,9 +71,9 @@ class Gathering:
             self._export(_exporter(settings, self.format, file, columns, has_header=not adds))
         if not adds:
             unfinished.replace(self.target)
-        said = f"{counted(kinds[ITEMS.file].rows, 'item')} in {self.target}"
+        said = f"{counted(kinds[ITEMS_FILE].rows, 'item')} in {self.target}"
         if header and (lacks := [name for name in _fields(self._items()) if name not in header]):
-            return f"{said}, without {', '.join(lacks)}: kept in {self.parts / ITEMS.file}"
+            return f"{said}, without {', '.join(lacks)}: kept in {self.parts / ITEMS_FILE}"
         shutil.rmtree(self.parts)
         return said
 
@@ -88,7 +89,7 @@ class Gathering:
         exporter.finish_exporting()
 
     def _items(self) -> Iterator[dict[str, Any]]:
-        with (self.parts / ITEMS.file).open(encoding="utf-8", newline="\n") as lines:
+        with (self.parts / ITEMS_FILE).open(encoding="utf-8", newline="\n") as lines:
             yield from map(json.loads, lines)
 
 

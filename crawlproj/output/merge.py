@@ -1,85 +1,101 @@
-"""The parts that workers wrote → one clean file of each kind.
+"""The parts that workers wrote, here and on other machines → one clean file of each kind.
 
 A part ends where its worker was stopped, perhaps in the middle of a row, and a page whose worker
 died is fetched again, so that its row is in two parts. The merged files have neither:
 
-- One row a URL: the latest one, by its time. Of stats, one row a worker and moment.
-- Rows in the order of their times, then of their URLs, whichever part they came from.
+- One row a URL: that of its last lease (`loading.py`). Of stats, one row a worker and moment.
+- Rows in the order of their times, then of their URLs, or of a column that is asked for; whichever
+  part they came from, and the same in every format.
 - A row that is not whole is left out and counted as *torn*, wherever in a part it is; one with
   the wrong number of columns or without a time is counted as *malformed*.
-- Items of a project's own classes have neither time nor key, and stay in the order of their parts.
-  Where pages may have been fetched twice, those that are alike to the letter are one; where no
-  worker was lost, as the summary of a finished crawl says, they are as many as were yielded.
+- Items of a project's own classes stay in the order of their parts (`own_items.py`).
 - A failure is left out when the URL was fetched well (status below 400) at that time or later, or
   its dead letter was thrown away (`scrapy dead --forget`).
 
-Memory does not grow with the crawl: rows are dealt out by a hash of their key to buckets on disk,
-again and again until each is small enough to be sorted in memory, and the sorted buckets are
-merged. That takes as much room again beside the result, in a hidden folder that is removed at the
-end and by the next run.
-A result appears under its name only when it is whole, and no part is ever changed, so merging can
-be stopped and repeated at any time, also while the crawl runs. This module knows files, not Redis.
+Sorting and comparing is DuckDB's, in bounded memory; what does not fit is in a hidden folder beside
+the result, which is removed at the end and by the next run. A result appears under its name only
+when it is whole, no part is ever changed, and the same parts give the same bytes, so merging can be
+stopped and repeated at any time, also while the crawl runs. This module knows files, not Redis.
 """
 
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from dataclasses import dataclass
+from hashlib import file_digest
 from pathlib import Path
 
-from crawlproj.errors import CrawlError
-from crawlproj.output.buckets import Buckets
-from crawlproj.output.merge_report import KindReport, MergeReport
-from crawlproj.output.parts import (
-    FETCHED_WELL,
-    FORGOTTEN,
-    ITEMS,
-    KINDS,
-    Kind,
-    Row,
-    parts_of,
-    rows_of,
-)
-from crawlproj.output.summary import SUMMARY
+from crawlproj.errors import ConfigError, CrawlError
+from crawlproj.output import manifest, own_items
+from crawlproj.output.database import MEMORY_MB, Database, database
+from crawlproj.output.kinds import FORGOTTEN, FORMATS, ITEMS, ITEMS_FILE, JSONL, KINDS, Kind
+from crawlproj.output.loading import Loaded, flat, load
+from crawlproj.output.merge_report import FileReport, MergeReport, file_report
+from crawlproj.output.parts import has_parts, parts_of
+from crawlproj.output.sql import cell_as_written, copy_options, literal, name
+
+Watch = Callable[[str, Database], None]
+"""Told what is being done."""
 
 
 class MergeError(CrawlError):
     """Nothing to merge, or somebody else is merging."""
 
 
-def merge(folder: Path, out: Path, *, may_repeat: bool | None = None) -> MergeReport:
-    """Merge the parts in `folder` into one file of each kind in `out`. Items may be there twice or
-    not, as whoever knows it says; else as the summary does."""
-    is_apart = not (_may_repeat(folder) if may_repeat is None else may_repeat)
-    parts = {kind: parts_of(folder, kind) for kind in KINDS}
-    if not any(parts.values()):
-        raise MergeError(f"Nothing to merge in {folder}: run the crawl first, or check its name.")
-    largest = max(sum(part.stat().st_size for part in parts[kind]) for kind in KINDS)
+@dataclass(frozen=True)
+class Wish:
+    """How the result should be."""
+
+    formats: tuple[str, ...] = ()
+    """Of every kind; none: each kind in those in which workers write it."""
+    sort: str = ""
+    """The column by which kinds that have it are sorted; after a `-`, the largest first."""
+    memory_mb: int = MEMORY_MB
+
+    def check(self) -> None:
+        """Raise ConfigError for what cannot be."""
+        for one in self.formats:
+            if one not in FORMATS:
+                raise ConfigError(f"--format {one}: one or more of {','.join(FORMATS)}")
+        known = sorted({column for kind in KINDS for column in kind.columns})
+        if self.sort and self.sort.removeprefix("-") not in known:
+            raise ConfigError(f"--sort {self.sort}: no such column; there are {', '.join(known)}")
+
+
+def merge(
+    folders: Path | Sequence[Path],
+    out: Path,
+    wish: Wish | None = None,
+    *,
+    may_repeat: bool | None = None,
+    watch: Watch | None = None,
+) -> MergeReport:
+    """Merge the parts in these folders into one file of each kind in `out`. Items of a version
+    before may be there twice or not, as whoever knows it says; else as the summary does."""
+    sources = [folders] if isinstance(folders, Path) else list(folders)
+    wish = wish or Wish()
+    if not _has_any(sources):
+        where = ", ".join(map(str, sources))
+        raise MergeError(f"Nothing to merge in {where}: run the crawl first, or check its name.")
     out.mkdir(parents=True, exist_ok=True)
-    with _workshop(out) as workshop:
-        buckets = Buckets(workshop, largest)
-        buckets.deal(FORGOTTEN, rows_of(FORGOTTEN, parts_of(folder, FORGOTTEN), KindReport("")))
-        kinds = [kind for kind in KINDS if kind is not ITEMS or parts[kind]]
-        reports = [
-            _merge_kind(kind, rows_of(kind, parts[kind], report, is_apart), report, buckets, out)
-            for kind, report in ((kind, KindReport(kind.file, len(parts[kind]))) for kind in kinds)
-        ]
-    return MergeReport(str(out), reports)
+    if may_repeat is None:
+        may_repeat = any(map(own_items.may_repeat, sources))
+    with _workshop(out) as workshop, database(workshop, wish.memory_mb) as rows:
+        merging = _Merging(rows, sources, workshop, wish, watch or (lambda *_: None))
+        files = merging.merge(are_alike_one=may_repeat)
+        manifest.write(workshop / manifest.FILE, sources, files)
+        for file in files:
+            (workshop / file.file).replace(out / file.file)
+        (workshop / manifest.FILE).replace(out / manifest.FILE)
+    return MergeReport(str(out), files, [str(source) for source in sources])
 
 
-def _may_repeat(folder: Path) -> bool:
-    """Whether pages may have been fetched again whose items are there already: no, if the crawl is
-    over and its summary tells of no lease that was taken from its worker."""
-    try:
-        summary = json.loads((folder / SUMMARY).read_bytes())
-        return (summary["state"], summary["reclaimed"], summary["late"]) != ("finished", 0, 0)
-    except (OSError, ValueError, TypeError, KeyError):
-        return True
+def _has_any(folders: Sequence[Path]) -> bool:
+    return bool(parts_of(folders, ITEMS, JSONL)) or any(has_parts(folders, kind) for kind in KINDS)
 
 
 @contextmanager
@@ -91,67 +107,85 @@ def _workshop(out: Path) -> Iterator[Path]:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         shutil.rmtree(workshop, ignore_errors=True)
         workshop.mkdir()
-        yield workshop
-        shutil.rmtree(workshop)
+        try:
+            yield workshop
+        finally:
+            shutil.rmtree(workshop, ignore_errors=True)
     except BlockingIOError:
         raise MergeError(f"Another merge into {out} is running: wait until it ends.") from None
     finally:
         os.close(lock)
 
 
-def _merge_kind(
-    kind: Kind, rows: Iterable[Row], report: KindReport, buckets: Buckets, out: Path
-) -> KindReport:
-    buckets.deal(kind, rows)
-    for number in range(buckets.count):
-        _sort(kind, buckets, number, report, partial(buckets.better_known, kind, number))
-    unfinished = buckets.folder / kind.file
-    with unfinished.open("w", encoding="utf-8", newline="") as result:
-        result.write(kind.header)
-        for row in buckets.merged(kind):
-            result.write(row.text)
-            report.rows += 1
-    unfinished.replace(out / kind.file)
-    return report
+class _Merging:
+    """From parts to files in the workshop, one kind after the other."""
 
+    def __init__(
+        self, rows: Database, sources: list[Path], workshop: Path, wish: Wish, watch: Watch
+    ) -> None:
+        self._rows = rows
+        self._sources = sources
+        self._workshop = workshop
+        self._wish = wish
+        self._watch = watch
 
-def _sort(
-    kind: Kind,
-    buckets: Buckets,
-    number: int,
-    report: KindReport,
-    better: Callable[[], Iterable[Row]],
-) -> None:
-    """Sort a bucket in memory, or the smaller ones that it is dealt out to again. Failures are
-    compared with what is better known of their URLs."""
-    smaller = buckets.dealt_again(kind, number)
-    if smaller:
-        for each in range(smaller.count):
-            _sort(kind, smaller, each, report, better)
-        buckets.put_sorted(kind, number, smaller.merged(kind))
-        smaller.remove()
-    else:
-        latest = _latest(buckets.dealt(kind, number), report)
-        _leave_out_recovered(latest, better(), report)
-        buckets.put_sorted(kind, number, sorted(latest.values()))
+    def merge(self, *, are_alike_one: bool) -> list[FileReport]:
+        load(self._rows, FORGOTTEN, self._sources)
+        files = [file for kind in KINDS for file in self._merge_kind(kind)]
+        files += self._merge_items(are_alike_one=are_alike_one)
+        for file in files:
+            self._sign(file)
+        return files
 
+    def _merge_kind(self, kind: Kind) -> list[FileReport]:
+        if kind.is_optional and not has_parts(self._sources, kind):
+            return []
+        self._watch(f"Reading {kind.name}", self._rows)
+        loaded = load(self._rows, kind, self._sources, order=self._order(kind))
+        return [self._write(loaded, format_) for format_ in self._formats(kind)]
 
-def _latest(rows: Iterable[Row], report: KindReport) -> dict[str, Row]:
-    latest: dict[str, Row] = {}
-    for row in rows:
-        known = latest.get(row.key)
-        report.duplicates += known is not None
-        if known is None or known < row:
-            latest[row.key] = row
-    return latest
+    def _formats(self, kind: Kind) -> list[str]:
+        """A compressed format stands for its own kind where that is what workers write."""
+        compressed = {one.partition(".")[0]: one for one in kind.formats}
+        return [compressed.get(one, one) for one in self._wish.formats] or list(kind.formats)
 
+    def _order(self, kind: Kind) -> str:
+        column = self._wish.sort.removeprefix("-")
+        direction = " DESC" if self._wish.sort.startswith("-") else ""
+        asked = [f"{name(column)}{direction} NULLS LAST"] if column in kind.columns else []
+        return ", ".join([*asked, name(kind.time), *map(name, kind.key)])
 
-def _leave_out_recovered(
-    failures: dict[str, Row], better: Iterable[Row], report: KindReport
-) -> None:
-    for row in better:
-        failure = failures.get(row.key)
-        if failure and row.mends and failure.time <= row.time:
-            del failures[row.key]
-            report.recovered += row.mends == FETCHED_WELL
-            report.forgotten += row.mends == FORGOTTEN.name
+    def _write(self, loaded: Loaded, format_: str) -> FileReport:
+        kind, plain = loaded.kind, format_.partition(".")[0]
+        file = f"{kind.name}.{format_}"
+        self._watch(f"Writing {file}", self._rows)
+        is_flat = bool(kind.table) and plain != JSONL
+        columns = kind.table if is_flat else loaded.columns
+        cells = ", ".join(cell_as_written(one, type_, plain) for one, type_ in columns.items())
+        rows = self._rows.run(
+            f"COPY (SELECT {cells} FROM {flat(kind, kind.name) if is_flat else kind.name}) "
+            f"TO {literal(str(self._workshop / file))} ({copy_options(format_)})"
+        )
+        report = file_report(file, format_, rows[0][0], loaded.intakes)
+        report.recovered, report.forgotten = loaded.recovered, loaded.forgotten
+        return report
+
+    def _merge_items(self, *, are_alike_one: bool) -> list[FileReport]:
+        self._watch(f"Merging {ITEMS}", self._rows)
+        lines = self._workshop / ITEMS_FILE
+        report = own_items.merge_items(
+            self._rows, self._sources, lines, are_alike_one=are_alike_one
+        )
+        if report is None:
+            return []
+        formats = self._wish.formats or (JSONL,)
+        others = [one for one in formats if one != JSONL]
+        files = [own_items.convert(self._rows, lines, report, one) for one in others]
+        return [report, *files] if JSONL in formats else files
+
+    def _sign(self, file: FileReport) -> None:
+        path = self._workshop / file.file
+        self._watch(f"Signing {file.file}", self._rows)
+        file.bytes = path.stat().st_size
+        with path.open("rb") as content:
+            file.sha256 = file_digest(content, "sha256").hexdigest()

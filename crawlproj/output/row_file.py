@@ -50,6 +50,8 @@ class RowFile(io.BufferedIOBase):
         self.size = 0
         """Bytes of all rows, saved or not."""
         self._saved_size = 0
+        self.before_saving: Callable[[], None] = _nothing
+        """Has what is still on its way here come; for who saves at will."""
 
     def writable(self) -> bool:
         return True
@@ -91,11 +93,18 @@ class RowFile(io.BufferedIOBase):
             if is_new:
                 _sync_folder_of(self._file)
         except OSError:
-            # What a failed sync has dropped, the next one no longer misses: write it all again.
+            # What a failed sync has dropped, the next one no longer misses: write it all again, and
+            # in its place, for what is packed must not be there twice.
+            with suppress(OSError):  # a pipe has no place
+                os.ftruncate(number, os.lseek(number, -self._written, os.SEEK_CUR))
             self._written = 0
             raise
         self._saved_size += len(self._unsaved)
         self._unsaved, self._written = b"", 0
+
+
+def _nothing() -> None:
+    """Rows come here as they are written."""
 
 
 def _sync_folder_of(file: Any) -> None:

@@ -11,15 +11,16 @@ spreadsheet (OWASP, "CSV Injection"). JSON is run by nobody and holds what was s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from decimal import Decimal
 from functools import cache
 from operator import attrgetter
 from typing import Any
 
-from scrapy.exporters import CsvItemExporter, JsonLinesItemExporter
+from scrapy.exporters import JsonLinesItemExporter
 from scrapy.utils.python import to_bytes
 
+from crawlproj.engine.parts import CsvExporter
 from crawlproj.items import COLUMNS
 
 Values = Callable[[Any], tuple[Any, ...]]
@@ -30,27 +31,27 @@ _NUMBERS = (int, float, Decimal)
 
 
 def harmless(cell: Any) -> Any:
-    """The cell, such that it is no formula. Numbers stay as they are: `-1` is one."""
+    """The cell, such that it is no formula. Numbers stay as they are: `-1` is one. What has such an
+    apostrophe already gets another, so that taking one away gives every cell as it was."""
     if cell is None or isinstance(cell, _NUMBERS):
         return cell
     text = str(cell)
-    return f"'{text}" if text.startswith(FORMULA_STARTS) else cell
+    return f"'{text}" if text.lstrip("'").startswith(FORMULA_STARTS) else cell
 
 
-class CsvRowExporter(CsvItemExporter):
+class CsvRowExporter(CsvExporter):
     """`csv` among the FEED_EXPORTERS."""
 
     def export_item(self, item: Any) -> None:
         read = _reader(type(item), self.fields_to_export)
-        # The first row also brings the header.
-        if read is None or self._headers_not_written:
+        if read is None or not self.has_begun:
             super().export_item(item)
         else:
-            self.csv_writer.writerow([*map(harmless, read(item))])
+            self.write_row(map(harmless, read(item)))
 
-    def _build_row(self, values: Iterable[Any]) -> Iterable[Any]:
-        # Names of fields too: a dict may have them from the page.
-        return map(harmless, super()._build_row(values))
+    def cell(self, value: Any) -> Any:
+        """Of names of fields too: a dict may have them from the page."""
+        return harmless(value)
 
 
 class JsonRowExporter(JsonLinesItemExporter):

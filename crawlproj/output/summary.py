@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from crawlproj.plural import counted, plural
+
 SUMMARY = "summary.json"
 MOST_SHOWN = 8
 LABEL_WIDTH = 14
@@ -86,7 +88,10 @@ def _figures(summary: Summary) -> Iterable[str]:
         "pages": f"{summary.done:,} done, {summary.dead:,} dead",
         "speed": f"{summary.pages_per_s:,.1f} pages/s for {duration(summary.duration_s)}",
         "received": size(summary.bytes),
-        "found": f"{summary.discovered:,} URLs, {summary.duplicates:,} more links to them",
+        "found": (
+            f"{counted(summary.discovered, 'URL')}, "
+            f"{counted(summary.duplicates, 'more link')} to {plural(summary.discovered, 'it')}"
+        ),
         "filtered": f"{sum(summary.filtered.values()):,}",
         "still open": ", ".join(f"{count:,} {name}" for name, count in is_open.items() if count),
         "taken back": _taken_back(summary),

@@ -1,31 +1,31 @@
-"""Which address a host is at, found out before its first request: for POLITENESS_GROUP = address.
+"""Finds the address of a host before its first request, for POLITENESS_GROUP = address.
 
-A lease of a host whose group the frontier does not know goes back with the address instead of out,
-and the host joins those that are there already. The first answer counts, for the whole crawl and
-all workers: a host whose name changes its mind keeps the pace of its first address. Of several
-addresses it is the lowest, so that it does not matter in which order a name server gives them. A
-host without an address keeps its own pace, and its requests fail as they would have.
+A lease of a host whose group the frontier does not know is returned with the address, unfetched,
+and the host joins those that are at that address already. The first answer counts, for the whole
+crawl and all workers: a host whose name changes its mind keeps the pace of its first address. Of
+several addresses it is the lowest, so that it does not matter in which order a name server gives
+them. A host without an address keeps its own pace, and its requests fail as they would have.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from ipaddress import ip_address
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from crawlproj.frontier.outcomes import Held, Returned
+from crawlproj.frontier.outcomes import Attempt, Returned
 
 MOST_AT_ONCE = 256
 """Hosts whose address is being looked for; no page is begun while there are more."""
 
 
 class Resolver(Protocol):
-    """Looks names up (fetch/connections.py)."""
+    """Looks names up (fetch/resolving.py)."""
 
-    async def resolve(self, host: str) -> Sequence[Mapping[str, object]]:
-        """The addresses of a name, each under `host`; raises OSError if it has none."""
+    async def resolve(self, host: str) -> Sequence[str]:
+        """The addresses of a name; raises OSError if it has none."""
 
     async def close(self) -> None:
         """Let go of what it holds."""
@@ -34,7 +34,7 @@ class Resolver(Protocol):
 class AddressGroups:
     """Looks for addresses, and ends the leases that were taken for it."""
 
-    def __init__(self, end: Callable[[Held], None], resolver: Resolver) -> None:
+    def __init__(self, end: Callable[[Attempt], None], resolver: Resolver) -> None:
         self._end = end
         self._resolver = resolver
         self._nowhere: set[str] = set()
@@ -44,13 +44,13 @@ class AddressGroups:
     def is_full(self) -> bool:
         return len(self._searches) >= MOST_AT_ONCE
 
-    def seek(self, held: Held) -> bool:
+    def seek(self, attempt: Attempt) -> bool:
         """True if the lease has to wait for the address of its host; it is then taken care of."""
-        host = held.lease.host
-        if held.lease.group or host in self._nowhere:
+        host = attempt.lease.host
+        if attempt.lease.group or host in self._nowhere:
             self._nowhere.discard(host)
             return False
-        search = asyncio.create_task(self._find(held))
+        search = asyncio.create_task(self._find(attempt))
         self._searches.add(search)
         search.add_done_callback(self._searches.discard)
         return True
@@ -61,15 +61,15 @@ class AddressGroups:
             search.cancel()
         await self._resolver.close()
 
-    async def _find(self, held: Held) -> None:
+    async def _find(self, attempt: Attempt) -> None:
         try:
-            group = await self._address(urlsplit(held.lease.host).hostname or "")
-            held.decide(Returned(group=group))
+            group = await self._address(urlsplit(attempt.lease.host).hostname or "")
+            attempt.decide(Returned(group=group))
         except (OSError, ValueError):
-            self._nowhere.add(held.lease.host)
-            held.decide(Returned())
-        self._end(held)
+            self._nowhere.add(attempt.lease.host)
+            attempt.decide(Returned())
+        self._end(attempt)
 
     async def _address(self, name: str) -> str:
-        found = {ip_address(str(one["host"])) for one in await self._resolver.resolve(name)}
+        found = {ip_address(one) for one in await self._resolver.resolve(name)}
         return str(min(found, key=lambda address: (address.version, int(address))))

@@ -1,9 +1,9 @@
-"""Hosts that asked to be left alone, as far as this worker knows: what it has leased of them goes
-back instead of out.
+"""Hosts that asked to be left alone, as far as this worker knows. URLs of such a host that it has
+leased go back to the frontier.
 
-Where a host may have several connections, URLs of it wait in this worker's buffer while others are
-on their way. When one of those meets a Retry-After, here or at another worker, they must not start.
-The frontier keeps the hold itself, for everybody; this is only what stops what has left it.
+A host may have several connections, so that URLs of it wait in this worker's buffer while others
+are being fetched. When one of those gets a Retry-After, here or at another worker, the ones in the
+buffer must not start. The hold itself is kept by the frontier, for all workers.
 """
 
 from __future__ import annotations
@@ -26,15 +26,20 @@ class Holds:
     def note(self, lease: Lease, hold_ms: int, *, for_group: bool) -> None:
         """A response has asked for rest."""
         keeper = lease.group if self._by_group and for_group else ""
-        self.hear({keeper or lease.host: hold_ms})
+        self.update({keeper or lease.host: hold_ms})
 
-    def hear(self, held_ms: Mapping[str, int]) -> None:
+    def update(self, held_ms: Mapping[str, int]) -> None:
         """These are to be left alone for so long from now on."""
         now = time.monotonic()
         if len(self._until) > REMEMBERED:
             self._until = {name: until for name, until in self._until.items() if until > now}
         for name, hold_ms in held_ms.items():
             self._until[name] = max(self._until.get(name, 0.0), now + hold_ms / 1000)
+
+    @property
+    def remembered(self) -> int:
+        """How many hosts and groups; some may be over."""
+        return len(self._until)
 
     def left_ms(self, lease: Lease) -> int:
         """How long the host of a lease is still to be left alone."""

@@ -18,7 +18,7 @@ from scrapy.exceptions import NotConfigured
 from crawlproj.config import Config
 from crawlproj.errors import NoLongerOurs
 from crawlproj.frontier import pacing
-from crawlproj.frontier.outcomes import TRANSIENT_STATUSES, Health, Held, may_pass
+from crawlproj.frontier.outcomes import TRANSIENT_STATUSES, Attempt, Health, may_pass
 from crawlproj.running import RunningCrawl, is_in_use, running_crawl
 from crawlproj.urls import MAX_SHOWN
 
@@ -51,65 +51,67 @@ class PolitenessMiddleware:
 
     def process_response(self, request: Request, response: Response) -> Response:
         crawl = running_crawl(self._crawler)
-        if crawl and (held := self._held(crawl, request)):
+        if crawl and (attempt := self._leased_of(crawl, request)):
             failed = response.status in TRANSIENT_STATUSES
-            held.last_status = response.status
+            attempt.last_status = response.status
             overloaded = response.status in pacing.OVERLOADED
             unwell = Health.OVERLOADED if overloaded else Health.FAILED
             health = unwell if failed else Health.ANSWERED
-            self._note(crawl, held, health)
+            self._note(crawl, attempt, health)
             if failed:
                 asked = response.headers.get("Retry-After")
-                self._hold(crawl, held, response.status, asked)
+                self._hold(crawl, attempt, response.status, asked)
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:
         if isinstance(exception, NoLongerOurs):
             return  # it says nothing about the host
         crawl = running_crawl(self._crawler)
-        if crawl and (held := self._held(crawl, request)):
+        if crawl and (attempt := self._leased_of(crawl, request)):
             failed = may_pass(exception)
-            self._note(crawl, held, Health.FAILED if failed else Health.ANSWERED)
+            self._note(crawl, attempt, Health.FAILED if failed else Health.ANSWERED)
             if failed:
-                self._hold(crawl, held, 0, None)
+                self._hold(crawl, attempt, 0, None)
 
-    def _held(self, crawl: RunningCrawl, request: Request) -> Held | None:
-        held = crawl.tracking.of(request)
-        if held is None and not self._has_warned:
+    def _leased_of(self, crawl: RunningCrawl, request: Request) -> Attempt | None:
+        attempt = crawl.tracking.of(request)
+        if attempt is None and not self._has_warned:
             self._has_warned = True
             logger.warning(
                 "%s was not asked for through the frontier: such requests keep no host's pace and "
                 "heed no robots.txt (docs/politeness.md); this is said once",
                 request.url[:MAX_SHOWN],
             )
-        return held
+        return attempt
 
-    def _note(self, crawl: RunningCrawl, held: Held, health: Health) -> None:
-        host = held.lease.host
+    def _note(self, crawl: RunningCrawl, attempt: Attempt, health: Health) -> None:
+        host = attempt.lease.host
         override = crawl.frontier.overrides.for_host(host)
         # The crawl's delay, not this worker's: whoever began it has set it for all.
-        crawl_s = crawl.frontier.limits.delay_ms / 1000
+        crawl_s = crawl.frontier.plan.delay_s
         delay_s = crawl_s if override.delay_s is None else override.delay_s
-        held.health = health
-        held.per_host = crawl.frontier.connections(held.lease)
-        held.pause_ms = pacing.pause_ms(
+        attempt.health = health
+        attempt.per_host = crawl.frontier.connections(attempt.lease)
+        attempt.pause_ms = pacing.pause_ms(
             round(delay_s * 1000),
             # The pause after a robots.txt itself is noted by those who read it.
             crawl.permission.delay_s(host) if crawl.permission is not None else None,
-            (time.monotonic() - held.started_at) * 1000,
+            (time.monotonic() - attempt.started_at) * 1000,
             factor=self._slowness if delay_s else 0,
             most_ms=self._longest_pause_ms,
         )
 
     def _hold(
-        self, crawl: RunningCrawl, held: Held, status: int, retry_after: bytes | None
+        self, crawl: RunningCrawl, attempt: Attempt, status: int, retry_after: bytes | None
     ) -> None:
-        held.hold_ms = pacing.hold_ms(
+        attempt.hold_ms = pacing.hold_ms(
             status,
             pacing.retry_after_ms(retry_after, datetime.now(UTC), most_ms=self._longest_hold_ms),
-            held.lease.host_failures + 1,
+            attempt.lease.host_failures + 1,
             base_ms=self._backoff_ms,
             most_ms=self._longest_hold_ms,
             jitter=random.random(),
         )
-        crawl.holds.note(held.lease, held.hold_ms, for_group=held.health is Health.OVERLOADED)
+        crawl.holds.note(
+            attempt.lease, attempt.hold_ms, for_group=attempt.health is Health.OVERLOADED
+        )

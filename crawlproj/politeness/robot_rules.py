@@ -188,7 +188,7 @@ class RobotsRules:
         """As they are written: usually absolute URLs, of any host."""
         self._prefixes: dict[str, bool] = {}
         self._exact: dict[str, bool] = {}
-        starred = self._compile(set(patterns))
+        starred = self.compile(set(patterns))
         self.is_too_much = starred is None
         """There were more stars than can be answered for: then nothing is allowed."""
         if starred is None:
@@ -219,7 +219,7 @@ class RobotsRules:
                 return _Weight(length, allow)
         return _NO_RULE
 
-    def _compile(self, patterns: set[tuple[str, bool]]) -> list[_Starred] | None:
+    def compile(self, patterns: set[tuple[str, bool]]) -> list[_Starred] | None:
         """Keep literals where they are looked up; return the rules that have to be tried, the most
         specific last, or None if they are too many."""
         starred: set[_Starred] = set()

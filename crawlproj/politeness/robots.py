@@ -35,7 +35,7 @@ WHOLE_BYTES = 8 * 1024
 
 _FORMAT = 1
 _HEADER = struct.Struct(">BBH")
-_BORROWED, _COPIED = 0x80, 0x40
+_REDIRECTED, _COPIED = 0x80, 0x40
 
 # Lines are handled as one character a byte, so that a file in any encoding keeps its octets.
 _BLANKS = " \t\v\f"
@@ -243,7 +243,7 @@ class Stored:
     """Of the fetch; 0 if there was no answer."""
     verdict: Verdict
     body: bytes
-    borrowed: bool = False
+    redirected: bool = False
     """It came, by a redirect, from another host."""
     copied: bool = False
     """And it was not fetched for this host, but is what was known of the other."""
@@ -264,17 +264,17 @@ def pack(status: int, verdict: Verdict, body: bytes = b"") -> bytes:
     return _HEADER.pack(_FORMAT, verdict.value, known) + zlib.compress(kept)
 
 
-def lend(packed: bytes, *, copied: bool = False) -> bytes:
+def for_another_host(packed: bytes, *, copied: bool = False) -> bytes:
     """What `pack` made of one host's file, for another whose robots.txt leads there."""
     version, marked, status = _HEADER.unpack_from(packed)
-    marked |= _BORROWED | (_COPIED if copied else 0)
+    marked |= _REDIRECTED | (_COPIED if copied else 0)
     return bytes(_HEADER.pack(version, marked, status) + packed[_HEADER.size :])
 
 
 def provenance(packed: bytes) -> tuple[bool, bool]:
-    """Whether a record is borrowed, and whether it is a copy: see `Stored`."""
+    """Whether a record was redirected to, and whether it is a copy: see `Stored`."""
     _, marked, _ = _HEADER.unpack_from(packed)
-    return bool(marked & _BORROWED), bool(marked & _COPIED)
+    return bool(marked & _REDIRECTED), bool(marked & _COPIED)
 
 
 def is_not_contacted(packed: bytes) -> bool:
@@ -295,7 +295,7 @@ def unpack(packed: bytes) -> Stored | None:
     """What `pack` made; None for anything else, so that the file is fetched again."""
     try:
         version, marked, status = _HEADER.unpack_from(packed)
-        verdict = Verdict(marked & ~(_BORROWED | _COPIED))
+        verdict = Verdict(marked & ~(_REDIRECTED | _COPIED))
         inflate = zlib.decompressobj()
         body = inflate.decompress(packed[_HEADER.size :], MOST_BYTES + 1)
         whole = inflate.eof and not inflate.unused_data and len(body) <= MOST_BYTES

@@ -1,4 +1,5 @@
-"""What one worker remembers of robots.txt files, so that it asks Redis once an hour a host. Pure.
+"""What one worker remembers of robots.txt files, so that it asks Redis once an hour a host, and
+since when it waits for those that it does not know. Pure.
 
 Bounded by number and size. A host whose rules are long pushes out others of that kind alone: the
 rules of a hundred ordinary hosts take as much as those of one that means harm.
@@ -10,6 +11,7 @@ import time
 from collections import OrderedDict
 from typing import Any, NamedTuple
 
+from crawlproj.frontier.outcomes import PUT_OFF_MS
 from crawlproj.politeness.robot_rules import RobotsRules
 
 MOST_HOSTS = 20_000
@@ -19,6 +21,10 @@ MOST_SHORT_BYTES = 48 * 1024 * 1024
 MOST_LONG_BYTES = 16 * 1024 * 1024
 """Those of one file may take 3 MB."""
 
+LONGEST_LOOK_S = 15.0
+"""How long the pages of a host rest at most between two looks whether its robots.txt is known."""
+
+DISALLOWED = "robots"
 UNREACHABLE = "robots_unreachable"
 NOT_CONTACTED = "address"
 
@@ -32,6 +38,17 @@ class Known(NamedTuple):
     """Before that the host gets no page, since nothing has paused it for its Crawl-delay."""
     refusal: str = UNREACHABLE
     """Why a host without rules gets no page."""
+
+    def refuses(self, url: str) -> str:
+        """Why a page of the host must not be fetched; empty if it may be."""
+        if self.rules is None:
+            return self.refusal
+        return "" if self.rules.allows(url) else DISALLOWED
+
+    @property
+    def rest_ms(self) -> int:
+        """How long the host must still rest before its first page."""
+        return max(0, round((self.rests_until - time.monotonic()) * 1000))
 
     @property
     def is_valid(self) -> bool:
@@ -63,9 +80,11 @@ class _Pool:
 
 
 class Memory:
-    """The rules of hosts."""
+    """The rules of hosts, and the hosts whose rules are waited for."""
 
     def __init__(self) -> None:
+        # With when their pages began to wait, and when that was last looked at.
+        self._waiting: OrderedDict[str, tuple[float, float]] = OrderedDict()
         self._short = _Pool(MOST_SHORT_BYTES)
         self._long = _Pool(MOST_LONG_BYTES)
 
@@ -81,6 +100,7 @@ class Memory:
     def put(self, host: str, known: Known) -> None:
         """Remember what a host allows."""
         self.forget(host)
+        self._waiting.pop(host, None)
         size_bytes = known.rules.size_bytes if known.rules else 0
         pool = self._short if size_bytes <= SHORT_BYTES else self._long
         pool.put(host, known, size_bytes)
@@ -89,6 +109,17 @@ class Memory:
         """Ask about the host again."""
         self._short.forget(host)
         self._long.forget(host)
+
+    def next_look_ms(self, host: str) -> int:
+        """How long a page waits before it is looked at again whether its host's robots.txt is
+        known: the longer, the longer it has waited."""
+        now = time.monotonic()
+        since, last = self._waiting.get(host, (now, now))
+        if now - last > 2 * LONGEST_LOOK_S:
+            since = now  # that was another time
+        self._waiting[host] = since, now
+        bound(self._waiting)
+        return max(PUT_OFF_MS, round(min((now - since) / 4, LONGEST_LOOK_S) * 1000))
 
 
 def bound(table: OrderedDict[Any, Any], most: int | None = None) -> None:

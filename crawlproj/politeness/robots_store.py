@@ -81,6 +81,11 @@ class RobotsStore:
             for host, value, ttl_s in found
         }
 
+    async def peek(self, host: str) -> bytes:
+        """The record that is kept of a host, without a claim to it; empty if there is none."""
+        value: bytes = await self._frontier.client.get(self._key(host)) or b""
+        return value[len(self._mark) :] if value.startswith(self._mark) else b""
+
     async def _ask(self, claims_s: dict[str, int]) -> list[Any]:
         pipeline = self._frontier.client.pipeline(transaction=False)
         for host, claim_s in claims_s.items():
@@ -141,6 +146,11 @@ class RobotsStore:
         """Say that it is on the way, and in which other host's queue."""
         value = _ELSEWHERE + stands_at.encode() if stands_at else _CLAIM
         await self._set(host, value, seconds)
+
+    @property
+    def remembered(self) -> int:
+        """Hosts whose robots.txt it waits for, or has asked for."""
+        return len(self._claimed)
 
     async def is_ours_to_ask(self, host: str, kept: Kept) -> bool:
         """Whether a robots.txt that pages wait for is this worker's to ask for, now: true once.

@@ -58,9 +58,9 @@ DEFAULTS: Mapping[str, Any] = {
     # The same replies from every release of redis-py, and from servers behind old proxies.
     "protocol": 2,
 }
-# Never overridden: records are bytes, and only callers know what may be repeated.
+# Never overridden: records are bytes, and only callers know which commands may be repeated.
 FORCED: Mapping[str, Any] = {"decode_responses": False, "retry": Retry(NoBackoff(), 0)}
-# Entries of REDIS_PARAMS that name the server, which the URL does, or that ask for repetition.
+# Entries of REDIS_PARAMS that are refused: the URL names the server, and nothing is repeated.
 NAMING = {"redis_cls", "url", "host", "port", "db", "unix_socket_path", "ssl"}
 REPEATING = {"retry_on_timeout", "retry_on_error"}
 TLS_FILES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
@@ -84,7 +84,7 @@ def resolve(settings: BaseSettings) -> Resolved:
     url, notice = redis_url(settings), None
     if url is None:
         url = f"redis://{DEFAULT_HOST}:{DEFAULT_PORT}"
-        if environment.truth(environment.given(settings, "FRONTIER_EMBEDDED")):
+        if environment.boolean(environment.given(settings, "FRONTIER_EMBEDDED")):
             url, notice = _embedded_url()
         url = _with_db(url, settings)
     if not settings.frozen:
@@ -92,13 +92,15 @@ def resolve(settings: BaseSettings) -> Resolved:
     return Resolved(url, settings.getdict("REDIS_PARAMS"), notice)
 
 
-def resolve_for_command(settings: BaseSettings) -> Resolved:
-    """As `resolve`, but outside of a project the Redis must be named: what happens to answer on
-    this machine is somebody else's."""
-    if redis_url(settings) is None and not inside_project():
+def resolve_for_command(settings: BaseSettings, *, may_begin: bool = False) -> Resolved:
+    """As `resolve`, for a command. One that only looks starts no Redis in a folder that is no
+    project and in which no crawl has begun; `may_begin` says that the command begins one."""
+    is_home = may_begin or inside_project() or _embedded_folder().is_dir()
+    if redis_url(settings) is None and not is_home:
         raise ConfigError(
-            "no project is here, and no Redis was named: go to the folder of your project (where "
-            "its scrapy.cfg is), or give REDIS_URL=redis://host:6379/0"
+            "no crawl has begun in this folder, no project is here, and no Redis was named: go to "
+            "the folder of your crawl or project (where .redis or scrapy.cfg is), or give "
+            "REDIS_URL=redis://host:6379/0"
         )
     return resolve(settings)
 
@@ -119,6 +121,16 @@ def mask(url: str) -> str:
     url = re.sub(r"(?<=://)([^:@/]*):.*@", r"\1:***@", url)
     url = re.sub(r"(?<=://)[^:@/]+@", "***@", url)
     return re.sub(r"([?&](?:ssl_)?password=)[^&]*", r"\1***", url)
+
+
+@contextlib.asynccontextmanager
+async def client_of(redis: Resolved) -> AsyncIterator[RedisClient]:
+    """A client of this Redis, closed at the end."""
+    client = await connect(redis.url, redis.params)
+    try:
+        yield client
+    finally:
+        await client.aclose()
 
 
 async def connect(url: str, params: Mapping[str, Any] | None = None) -> RedisClient:
@@ -218,12 +230,16 @@ def _embedded_url() -> tuple[str, str | None]:
     # Imported here: it needs file locks that not every system has, and not everyone needs it.
     from crawlproj.server.embedded import EmbeddedRedis
 
-    cfg = closest_scrapy_cfg()
-    folder = (Path(cfg).parent if cfg else Path.cwd()) / ".redis"
+    folder = _embedded_folder()
     if folder not in _embedded:
         _embedded[folder] = EmbeddedRedis.acquire(folder)
         atexit.register(_embedded[folder].release)
     return _embedded[folder].url, _embedded[folder].notice
+
+
+def _embedded_folder() -> Path:
+    cfg = closest_scrapy_cfg()
+    return (Path(cfg).parent if cfg else Path.cwd()) / ".redis"
 
 
 # How to reach it

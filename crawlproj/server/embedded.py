@@ -130,10 +130,10 @@ def _join(folder: Path, port: int, fsync: str) -> tuple[State, bool]:
     started = False
     deadline = time.monotonic() + JOIN_S
     while time.monotonic() < deadline:
-        if not _is_guarded(folder):
+        if not is_guarded(folder):
             started = _start_guard(folder, port, fsync)
         state = State.read(folder)
-        if state and _is_ready(state.port, folder):
+        if state and is_ready(state.port, folder):
             return state, started
         time.sleep(0.02)
     raise EmbeddedRedisError(
@@ -142,7 +142,7 @@ def _join(folder: Path, port: int, fsync: str) -> tuple[State, bool]:
     )
 
 
-def _is_guarded(folder: Path) -> bool:
+def is_guarded(folder: Path) -> bool:
     with (folder / "guard").open("a") as guard:
         return not _try_lock(guard)
 
@@ -174,7 +174,7 @@ def _start_guard(folder: Path, port: int, fsync: str) -> bool:
 
 def _ask(port: int, *commands: bytes) -> bytes:
     """The replies to inline commands, or nothing where nobody answers."""
-    # Not with a client library: importing one takes as long as all else in a start together.
+    # Without a client library: to import one takes as long as the rest of a start.
     try:
         with socket.create_connection((LOOPBACK, port), timeout=1) as connection:
             connection.sendall(b"".join(command + b"\r\n" for command in commands))
@@ -183,7 +183,7 @@ def _ask(port: int, *commands: bytes) -> bytes:
         return b""
 
 
-def _is_ready(port: int, folder: Path) -> bool:
+def is_ready(port: int, folder: Path) -> bool:
     """Whether the server of this folder, and not just any, answers there and has its data."""
     path = os.fsencode(folder)
     expected = b"+PONG\r\n*2\r\n$3\r\ndir\r\n$%d\r\n%s\r\n" % (len(path), path)
@@ -220,7 +220,8 @@ class _Guard:
         self.server: subprocess.Popen[bytes] | None = None
 
     def run(self) -> None:
-        # The guard lock is dropped first: who gets `users` next must not take us for a live guard.
+        # The guard lock is dropped first: the worker that gets `users` next must not take this
+        # process for a guard at work.
         with (self.folder / "users").open("a") as users, (self.folder / "guard").open("a") as guard:
             if not _try_lock(guard):
                 _give_verdict(self.SUPERFLUOUS)
@@ -238,7 +239,7 @@ class _Guard:
         previous = State.read(self.folder)
         # What one server has written, another may not be able to read.
         self.binary = find_server(previous.binary if previous else None)
-        # Workers that outlived their guard know its server by the port.
+        # Workers that have outlived their guard go on with its server, by its port.
         known = previous.port if _stop_leftover(self.folder) and previous else self.wanted_port
         for port in (known, any_port(), any_port()):
             if not _is_free(port):
@@ -259,7 +260,7 @@ class _Guard:
         )
         self.state = State(port, server.pid, os.getpid(), self.binary)
         while server.poll() is None:
-            if _is_ready(port, self.folder):
+            if is_ready(port, self.folder):
                 return True
             time.sleep(0.01)
         return False
@@ -269,7 +270,7 @@ class _Guard:
         restarts: deque[float] = deque(maxlen=RESTARTS_A_MINUTE)
         while not _try_lock(users):
             is_dead = self.server is None or self.server.poll() is not None
-            if is_dead and _may_restart(restarts, time.monotonic()):
+            if is_dead and may_restart(restarts, time.monotonic()):
                 # On a full disk, or while its binary is being upgraded, it has to wait.
                 with contextlib.suppress(OSError):
                     self._launch(self.state.port)
@@ -292,7 +293,7 @@ class _Guard:
         return f"The embedded Redis ({self.binary}) does not start: {reason} (more in {log})"
 
 
-def _may_restart(restarts: deque[float], now_s: float) -> bool:
+def may_restart(restarts: deque[float], now_s: float) -> bool:
     """Not more often than a minute allows: a server that dies at once would eat the machine."""
     if len(restarts) == restarts.maxlen and now_s - restarts[0] < 60:
         return False

@@ -1,7 +1,7 @@
 """How near Redis is to its memory limit, and what a worker says about it.
 
-Above the watermark new links wait in the workers, so that what is left serves those who cannot
-wait: settling, robots.txt, seeds, replication. Looking costs one INFO a second, at most.
+Above the watermark new links wait in the workers. The memory that is left is for what cannot wait:
+settling, robots.txt, seeds, replication. To look costs one INFO a second at most.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from redis.asyncio import RedisCluster
 logger = logging.getLogger(__name__)
 
 LOOK_EVERY_S = 1.0
-TELL_EVERY_S = 30.0
+LOG_EVERY_S = 30.0
 
 
 class Memory(NamedTuple):
@@ -56,7 +56,7 @@ class Pressure:
         self._client = client
         self._watermark = watermark
         self._refused = False
-        self._looked_at = self._told_at = float("-inf")
+        self._looked_at = self._logged_at = float("-inf")
         self._was_tight = False
 
     @property
@@ -79,16 +79,16 @@ class Pressure:
         """Redis took one."""
         self._refused = False
 
-    def tell(self, links: int, is_stuck: bool) -> None:
+    def log(self, links: int, is_stuck: bool) -> None:
         """Say what is happening and what to do: now and then while it lasts, and when it ends."""
         if not self.is_tight or not links:
             if self._was_tight and not self.is_tight:
                 logger.warning("Redis has room again: discovery goes on")
-                self._was_tight, self._told_at = False, float("-inf")
+                self._was_tight, self._logged_at = False, float("-inf")
             return
         self._was_tight = True
-        if time.monotonic() - self._told_at >= TELL_EVERY_S:
-            self._told_at = time.monotonic()
+        if time.monotonic() - self._logged_at >= LOG_EVERY_S:
+            self._logged_at = time.monotonic()
             logger.warning("%s", sentence(self.memory, links, is_stuck))
 
 

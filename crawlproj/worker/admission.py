@@ -1,36 +1,51 @@
-"""Whether a URL that has been leased is fetched now: what its host, its robots.txt and its pattern
-say to it at the last moment. If it is not, what becomes of its lease is decided here.
+"""Decides whether a leased URL is fetched now: holds of its host, its robots.txt and its pattern
+are asked at the last moment. For one that is not fetched it decides what becomes of the lease.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from scrapy import Request, Spider
+from scrapy.settings import BaseSettings
 
-from crawlproj.discover.quarantine import Quarantine
-from crawlproj.discover.sitemap_reading import SITEMAP, SitemapReader
+from crawlproj.discover.sitemap_reading import SITEMAP
+from crawlproj.discover.stage import LinkDiscovery
+from crawlproj.errors import HostUnreachable
 from crawlproj.frontier.messages import Lease
 from crawlproj.frontier.outcomes import (
     BAD_RECORD,
-    PUT_OFF_MS,
+    Attempt,
     Failed,
     Filtered,
-    Held,
     Outcome,
-    PutOff,
     Returned,
     SetAside,
 )
 from crawlproj.frontier.proxies import Proxies
-from crawlproj.frontier.records import RecordError, decode
-from crawlproj.politeness.holds import Holds
-from crawlproj.politeness.permission import Permission
-from crawlproj.politeness.wanted import ROBOTS_TXT
+from crawlproj.frontier.records import CHECK, RecordError, decode
+from crawlproj.politeness.robots_memory import UNREACHABLE
+from crawlproj.politeness.robots_search import ROBOTS_TXT
+from crawlproj.politeness.stage import Politeness
 from crawlproj.urls import Url
+from crawlproj.worker.exchange import Worker
+from crawlproj.worker.tracking import Tracking
 
 logger = logging.getLogger(__name__)
+
+NO_HOST = "unreachable"
+"""Why a check failed whose host does not even give its robots.txt."""
+
+
+_LIMITED = ("download_maxsize", "download_timeout")
+
+
+def limits_of(settings: BaseSettings) -> dict[str, float]:
+    """Key of `request.meta` → the worker's own limit; those that there are none of are left out."""
+    limits = {name: settings.getfloat(name.upper()) for name in _LIMITED}
+    return {name: most for name, most in limits.items() if most > 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,49 +53,78 @@ class Admission:
     """Everyone who has a say in it."""
 
     spider: Spider
-    holds: Holds
-    permission: Permission | None
-    quarantine: Quarantine
-    sitemaps: SitemapReader
+    worker: Worker
+    tracking: Tracking
+    politeness: Politeness
+    links: LinkDiscovery
     proxies: Proxies
+    limits: Mapping[str, float]
+    """Of downloads, that no stored request raises."""
 
-    def request_of(self, held: Held) -> Request | None:
+    def next_request(self) -> Request | None:
+        """A request to make now, of what has been leased ahead."""
+        groups = self.politeness.groups
+        if groups is not None and groups.is_full:
+            return None
+        while lease := self.worker.take():
+            attempt = Attempt(lease, self.worker.now)
+            if groups is not None and groups.seek(attempt):
+                continue
+            request = self.request_of(attempt)
+            if request is not None:
+                self.tracking.begin(request, attempt)
+                return request
+            self.worker.end(attempt, attempt.since)
+        return None
+
+    def request_of(self, attempt: Attempt) -> Request | None:
         """The request to make; None if there is none to make: its outcome is decided then."""
-        lease = held.lease
-        if hold_ms := self.holds.left_ms(lease):
-            held.decide(Returned(hold_ms))
+        lease = attempt.lease
+        if hold_ms := self.politeness.holds.left_ms(lease):
+            attempt.decide(Returned(hold_ms))
             return None
         try:
-            request = decode(lease.host, lease.level, lease.entry, self.spider, self.proxies)
+            request = decode(
+                lease.host,
+                lease.level,
+                lease.entry,
+                self.spider,
+                self.proxies,
+                limits=self.limits,
+            )
         except RecordError as error:
             logger.error("Set aside: %s", error)
-            held.decide(Failed(BAD_RECORD))
+            attempt.decide(Failed(BAD_RECORD))
             return None
-        if self.permission is not None and ROBOTS_TXT in request.meta:
-            return request if self.permission.admit(request, held) else None
+        permission = self.politeness.permission
+        if permission is not None and ROBOTS_TXT in request.meta:
+            return request if permission.admit(request, attempt) else None
         if request.meta["depth"] and (found := self._pattern_of(lease, request)):
-            held.decide(found)
+            attempt.decide(found)
             return None
         if refusal := self._refusal(lease.host, request):
-            held.decide(refusal)
+            attempt.decide(_of_check(refusal, attempt) if CHECK in request.meta else refusal)
             return None
         if SITEMAP in request.meta:
-            self.sitemaps.prepare(request, held)
+            self.links.sitemaps.prepare(request, attempt)
         return request
 
     def _refusal(self, host: str, request: Request) -> Outcome | None:
         """What the host's robots.txt makes of it, if it keeps us from it or is not known yet."""
-        if self.permission is None:
-            return None
-        reason = self.permission.refusal(host, request.url)
-        if reason:
-            return Filtered(reason)
-        is_known = reason is None
-        wait = self.permission.rest_ms if is_known else self.permission.next_look_ms
-        rest_ms = wait(host)
-        return PutOff(max(rest_ms, PUT_OFF_MS)) if rest_ms or not is_known else None
+        permission = self.politeness.permission
+        return None if permission is None else permission.outcome_for(host, request.url)
 
     def _pattern_of(self, lease: Lease, request: Request) -> SetAside | None:
         """The pattern that it belongs to, if that is set aside."""
         path = request.url.removeprefix(lease.host)
-        return self.quarantine.holds(Url(lease.host, path)) if path.startswith("/") else None
+        quarantine = self.links.quarantine
+        return quarantine.outcome_for(Url(lease.host, path)) if path.startswith("/") else None
+
+
+def _of_check(refusal: Outcome, attempt: Attempt) -> Outcome:
+    """A link whose host cannot be reached, not even for its robots.txt, is broken as far as anyone
+    can tell, though it may mend."""
+    if refusal != Filtered(UNREACHABLE):
+        return refusal
+    attempt.error = HostUnreachable()
+    return Failed(NO_HOST)

@@ -1,185 +1,93 @@
-"""Puts a worker together: the one place that knows which part is given which.
-
-`assemble` reads in the order of a URL's way: how it comes in, how it is judged, how it goes out,
-and how the crawl ends.
-"""
+"""Puts a worker together, stage by stage, in the order of a URL's way: each stage is built of those
+before it."""
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
-from crawlproj.config import Config, names_connections
-from crawlproj.discover.discovery import Discovery
-from crawlproj.discover.patterns import Evidence
-from crawlproj.discover.quarantine import Quarantine
-from crawlproj.discover.ranking import Novelty, Strategy, strategy
-from crawlproj.discover.seeds import Intake, parse_seed
-from crawlproj.discover.sitemap_reading import SitemapReader
-from crawlproj.fetch.connections import SystemResolver
-from crawlproj.fetch.cookies import NOT_SHARED, CookiesMiddleware, SharedCookies, cookie_advice
-from crawlproj.frontier import worker_names
-from crawlproj.frontier.frontier import Frontier
-from crawlproj.frontier.limits import ADDRESS, HOST
-from crawlproj.frontier.pacing import Overrides
-from crawlproj.frontier.proxies import Proxies
-from crawlproj.frontier.replication import Replication
-from crawlproj.politeness.groups import AddressGroups
-from crawlproj.politeness.holds import Holds
-from crawlproj.politeness.permission import Permission
-from crawlproj.server import connection
-from crawlproj.urls import param_pattern
-from crawlproj.worker import identity, join
-from crawlproj.worker.admission import Admission
-from crawlproj.worker.crawl import Crawl, InCrawl
+from crawlproj.config import Config
+from crawlproj.discover.stage import make_discovery
+from crawlproj.fetch.cookies import NOT_SHARED, CookiesMiddleware, SharedCookies
+from crawlproj.fetch.resolving import SystemResolver
+from crawlproj.politeness.stage import make_politeness
+from crawlproj.running import PageAttributes
+from crawlproj.worker.admission import Admission, limits_of
+from crawlproj.worker.crawl import Crawl
+from crawlproj.worker.crawl_hooks import CrawlHooks
+from crawlproj.worker.entrance import make_entrance
 from crawlproj.worker.exchange import Worker
-from crawlproj.worker.finish import Ending, Obedience
-from crawlproj.worker.place import Place
+from crawlproj.worker.finish import make_state_handler
 from crawlproj.worker.plan_in_use import PlanInUse
-from crawlproj.worker.pulse import Pulse
-from crawlproj.worker.requests import Requests
-from crawlproj.worker.seen_filter import SeenFilter
+from crawlproj.worker.process import WorkerProcess
 from crawlproj.worker.tracking import Tracking
-
-if TYPE_CHECKING:
-    from scrapy.settings import BaseSettings
 
 logger = logging.getLogger(__name__)
 
 
-async def open_frontier(
-    redis: connection.Resolved, config: Config, settings: BaseSettings, crawl: str
-) -> Frontier:
-    """The frontier of a crawl that this worker may join."""
-    client = await connection.connect(redis.url, redis.params)
-    return Frontier(
-        client,
-        crawl,
-        worker_names.marked(config.worker_id or identity.new_name()),
-        config.seen_audit_one_in,
-        replication=Replication(client, config.wait_replicas, config.wait_timeout_s),
-        overrides=Overrides(config.overrides, one_connection=not names_connections(settings)),
-    )
-
-
-def assemble(place: Place, config: Config) -> Crawl:
+def assemble(process: WorkerProcess, config: Config) -> Crawl:
     """What works at a crawl that was joined, by its plan."""
-    frontier, spider = place.frontier, place.spider
-    plan = PlanInUse(frontier, config)
-    ranking = strategy(config.strategy, config.weights)
+    plan = PlanInUse(process.frontier, config.retry_delay_s)
+    hooks = CrawlHooks(process)
+    worker = _make_worker(process, config, hooks)
+    tracking = Tracking(lambda attempt: worker.end(attempt, attempt.since))
 
-    surroundings = InCrawl(place)
-    worker = _worker(place, config, surroundings, ranking)
-    tracking = Tracking(lambda held: worker.end(held, held.since))
+    politeness = make_politeness(worker, config, process.crawler.settings, SystemResolver)
+    links = make_discovery(
+        worker, config, plan.rules, politeness.queue_robots_txt, process.reports.link_table
+    )
+    if process.frontier.plan.archive:
+        process.reports.keep_archive(process.frontier)
+    if politeness.permission is not None and config.sitemaps:
+        politeness.permission.offer_sitemaps_to(links.sitemaps.offer)
+    entrance = make_entrance(process, config, worker, tracking, politeness.queue_robots_txt)
 
-    permission = _permission(place, config, worker)
-    introduce = permission.introduce if permission is not None else _nobody
-    quarantine = Quarantine(
-        frontier, Evidence(config.patterns, config.pattern_pages, config.trap_queries)
-    )
-    discovery = Discovery(
-        worker,
-        plan.rules,
-        ranking,
-        introduce,
-        quarantine=quarantine,
-        drop=param_pattern(config.drop_params),
-        keeps_referer=config.referer,
-    )
-    sitemaps = SitemapReader(discovery)
-    if permission is not None and config.sitemaps:
-        permission.on_sitemaps = sitemaps.offer
-
-    seen = SeenFilter.from_spider(spider)
-    seen.attach(worker, join.Identity.of(config))
-    proxies = Proxies(config.proxies)
-    requests = Requests(
-        spider,
-        worker,
-        tracking,
-        seen,
-        proxies=proxies,
-        introduce=introduce,
-        max_record_bytes=config.max_record_bytes,
-        cookie_advice=cookie_advice(place.crawler.settings),
-    )
-    seeds = join.seed_list(frontier.client, place.crawler.settings, spider, frontier.crawl)
-    intake = Intake(
-        seeds,
-        getattr(spider, "make_request_from_data", parse_seed),
-        requests.seed,
-        worker.push_now,
-        lambda: worker.state in ("running", "paused", "limit"),
-    )
-
-    holds = Holds(by_group=frontier.limits.group != HOST)
-    groups = (
-        AddressGroups(worker.end, SystemResolver()) if frontier.limits.group == ADDRESS else None
-    )
-    admission = Admission(spider, holds, permission, quarantine, sitemaps, proxies)
-
-    stay = config.stay or join.waits_for_ever(spider)
-    ending = Ending(frontier, seeds, place.idle, stay=stay, idle_s=place.idle_s)
-    crawl = surroundings.crawl = Crawl(
+    crawl = Crawl(
+        process=process,
         config=config,
-        redis=(place.redis.url, place.redis.params),
-        frontier=frontier,
+        plan=plan,
         worker=worker,
         tracking=tracking,
-        discovery=discovery,
-        holds=holds,
-        permission=permission,
-        cookies=_cookies(place, config),
-        place=place,
-        plan=plan,
-        seen=seen,
-        intake=intake,
-        requests=requests,
-        quarantine=quarantine,
-        groups=groups,
-        admission=admission,
-        obedience=Obedience(place, worker, ending),
-        pulse=Pulse(worker.tally, config.lease_timeout_s),
+        politeness=politeness,
+        links=links,
+        entrance=entrance,
+        admission=Admission(
+            process.spider,
+            worker,
+            tracking,
+            politeness,
+            links,
+            entrance.proxies,
+            limits_of(process.crawler.settings),
+        ),
+        cookies=_make_cookies(process),
+        attributes=_make_attributes(process),
+        state_handler=make_state_handler(process, worker, entrance.seeds),
     )
-    frontier.on_plan = crawl.change_plan
+    hooks.crawl = crawl
+    process.frontier.on_plan = crawl.change_plan
     return crawl
 
 
-def _worker(place: Place, config: Config, surroundings: InCrawl, ranking: Strategy) -> Worker:
+def _make_worker(process: WorkerProcess, config: Config, hooks: CrawlHooks) -> Worker:
     return Worker(
-        place.frontier,
-        surroundings,
-        prefetch=place.crawler.settings.getint("CONCURRENT_REQUESTS"),
+        process.frontier,
+        hooks,
+        prefetch=process.crawler.settings.getint("CONCURRENT_REQUESTS"),
         lease_timeout_s=config.lease_timeout_s,
-        tells_all=isinstance(ranking, Novelty),
+        pushes_every_link=bool(process.frontier.plan.novelty),
         backlog=config.backlog,
         watermark=config.watermark,
     )
 
 
-def _permission(place: Place, config: Config, worker: Worker) -> Permission | None:
-    settings = place.crawler.settings
-    if not (config.robots and settings.getbool("ROBOTSTXT_OBEY")):
-        if config.sitemaps:
-            logger.warning("CRAWL_SITEMAPS: no robots.txt is asked for, so none names a sitemap")
-        return None
-    return Permission(
-        place.frontier,
-        worker.push,
-        user_agent=settings.get("ROBOTSTXT_USER_AGENT") or settings["USER_AGENT"],
-        max_attempts=place.frontier.limits.max_attempts,
-        retry_delay_s=config.retry_delay_s,
-        longest_pause_s=config.longest_pause_s,
-    )
+def _make_attributes(process: WorkerProcess) -> PageAttributes | None:
+    plan = process.frontier.plan
+    return process.reports.attribute_table(plan.keep) if plan.wants_attributes else None
 
 
-def _cookies(place: Place, config: Config) -> SharedCookies | None:
-    if not config.cookies:
+def _make_cookies(process: WorkerProcess) -> SharedCookies | None:
+    if not process.frontier.plan.cookies:
         return None
-    if not place.engine.has_downloader_middleware(CookiesMiddleware):
+    if not process.engine.has_downloader_middleware(CookiesMiddleware):
         logger.warning(NOT_SHARED)
-    return SharedCookies(place.frontier)
-
-
-def _nobody(host: str) -> None:
-    """No robots.txt is asked for."""
+    return SharedCookies(process.frontier)

@@ -1,8 +1,10 @@
-"""What a worker hands in: the links that it found and the rows, side by side, then ended pages.
+"""Hands in what a worker has: the links that it found and the rows, side by side; then the pages
+that have ended.
 
-When Redis has no room for links, they and the pages that led to them wait here, while pages
-without new links are settled all the same: that is what makes room. A page that waits, for that
-or for a slow disk, keeps its lease and lets its host go.
+Where pages are kept in a store, one is settled when it is committed there, together with others.
+When Redis has no room for links, they and the pages that led to them wait here. Pages without new
+links are settled all the same, which makes room. A page that waits, for the store, for room or for
+a slow disk, keeps its lease, and its host goes on meanwhile.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 from redis.exceptions import OutOfMemoryError
 
 from crawlproj import failpoints
-from crawlproj.frontier.concurrent import all_of
+from crawlproj.frontier.combined import all_of
 from crawlproj.frontier.levels import is_robots_txt
 from crawlproj.frontier.messages import Kind, Push, Settlement
 from crawlproj.frontier.refusals import CrawlFinished
@@ -32,7 +34,7 @@ from crawlproj.worker.outbox import Ended, Outbox
 
 if TYPE_CHECKING:
     from crawlproj.frontier.frontier import Frontier
-    from crawlproj.worker.surroundings import Surroundings
+    from crawlproj.worker.hooks import Hooks
 
 logger = logging.getLogger(__name__)
 
@@ -74,16 +76,17 @@ class Delivery:
     def __init__(
         self,
         frontier: Frontier,
-        surroundings: Surroundings,
+        hooks: Hooks,
         retry_until_available: RetryUntilAvailable,
         *,
         backlog: int,
         watermark: float,
     ) -> None:
         self._frontier = frontier
-        self._surroundings = surroundings
+        self._hooks = hooks
         self._retry_until_available = retry_until_available
         self._backlog = backlog
+        self._store = hooks.store
         self.outbox = Outbox()
         self.pressure = Pressure(frontier.client, watermark)
         self.scope: set[str] = set()
@@ -94,7 +97,7 @@ class Delivery:
         self._parts: list[deque[Part]] = []
         self._batch_size = 0
         self._moved_at = time.monotonic()
-        # One of its own: in the threads of the event loop, rows would wait behind slow names.
+        # A thread of its own: in those of the event loop, rows would wait behind slow name servers.
         self._disk = ThreadPoolExecutor(1, ROWS)
 
     def close(self) -> None:
@@ -103,7 +106,7 @@ class Delivery:
 
     def add(self, item: Push, *, once: bool) -> bool:
         """Collect a URL; False if it waits already."""
-        # A page in hand waits for its host's robots.txt: without it nothing moves.
+        # A page that is leased waits for its host's robots.txt: without that nothing goes on.
         urgent = item.kind == Kind.UNFILTERED and is_robots_txt(item.level)
         return self.outbox.add(item, once=once, urgent=urgent)
 
@@ -115,6 +118,8 @@ class Delivery:
     def end(self, ended: Any, since: int) -> None:
         """Collect a page that was begun at that moment and has ended."""
         self.outbox.end(ended, since)
+        if self._store is not None:
+            self._store.expect(ended)
 
     @property
     def waiting_links(self) -> int:
@@ -134,7 +139,20 @@ class Delivery:
     @property
     def is_full(self) -> bool:
         """True when so much waits that no more pages should be begun."""
-        return self.waiting_links + self.ended_pages >= self._backlog
+        if self._store is not None and self._store.is_full:
+            return True
+        waiting = self.waiting_links + self.ended_pages
+        return waiting >= self._backlog or self._hooks.is_behind()
+
+    @property
+    def awaits_commit(self) -> bool:
+        """True while the store gathers pages that are not committed."""
+        return self._store is not None and self._store.committed < self._store.added
+
+    def commit_now(self) -> None:
+        """Nothing more will come soon that the store could commit with what it has."""
+        if self._store is not None:
+            self._store.commit_now()
 
     @property
     def links_without_room(self) -> int:
@@ -152,14 +170,15 @@ class Delivery:
         """
         judged = await self._judge_ended()
         await self._share()
-        # Beside the pushing, which takes about as long: a host waits for neither the longer.
+        # While links are pushed, which takes about as long, so that hosts wait for the longer
+        # alone.
         writing = asyncio.create_task(self._write_rows(judged))
         try:
             await self._push_waiting(is_last, in_any_case)
             settled = await self._settle_ended(judged, writing)
         finally:
             writing.cancel()
-        self.pressure.tell(len(self.outbox), self._must_go_on())
+        self.pressure.log(len(self.outbox), self._must_go_on())
         return settled
 
     async def push_now(self, pushes: list[Push]) -> None:
@@ -201,12 +220,12 @@ class Delivery:
         try:
             await self._push_to_the_end(self._parts)
         except CrawlFinished:
-            await self._come_late()
+            await self._reopen_for_seed()
         self._parts = []
         self.outbox.gone(self._batch_size)
         self.goes_on = self.goes_on and bool(self.outbox)
 
-    async def _come_late(self) -> None:
+    async def _reopen_for_seed(self) -> None:
         """A new seed that comes just when others have ended the crawl opens it again."""
         late = [item for parts in self._parts for part in parts for item in part.items]
         seeds = [item for item in late if item.kind == Kind.SEED]
@@ -260,7 +279,9 @@ class Delivery:
         push = partial(part.shard.push, self._frontier.worker, part.items, part.seen_locally)
         await self._retry_until_available(push)
         self.pressure.accepted()
-        while not await self._retry_until_available(partial(self._frontier.keeps, part.shard)):
+        while not await self._retry_until_available(
+            partial(self._frontier.wait_for_replicas, part.shard)
+        ):
             lost = counted(len(part.items), "URL")
             logger.warning("A failover has lost %s: pushing again", lost)
             await self._retry_until_available(push)
@@ -279,11 +300,11 @@ class Delivery:
         return cut
 
     async def _share(self) -> None:
-        await self._retry_until_available(self._surroundings.share)
+        await self._retry_until_available(self._hooks.share)
 
     async def _widen_scope(self, seeds: Iterable[Push]) -> None:
         """A seed's links are judged by what seeds brought into scope: that comes first."""
-        new = set().union(*map(self._surroundings.scope_names, seeds)) - self.scope
+        new = set().union(*map(self._hooks.scope_names, seeds)) - self.scope
         if new:
             await self._retry_until_available(partial(self._frontier.widen_scope, new))
             self.scope |= new
@@ -298,26 +319,37 @@ class Delivery:
 
     async def _judge(self, ended: Ended) -> None:
         if ended.verdict is None:
-            ended.verdict = await self._surroundings.verdict(ended.what)
+            ended.verdict = await self._hooks.verdict(ended.what)
             ended.judged_at_s = time.monotonic()
+            if self._store is not None:
+                ended.row = self._store.take(ended.what, ended.verdict[1])
 
     async def _settle_ended(
         self, judged: int, writing: asyncio.Task[None]
     ) -> list[tuple[int, Settlement]]:
-        """Settle those of the judged whose links have gone, once their rows are written."""
-        ready = self.outbox.take_settled(judged)
+        """Settle those of the judged whose links have gone and which the store has, once their rows
+        are written."""
+        ready = self.outbox.take_settled(judged, await self._keep_uncommitted())
         settled = []
         if ready:
             await self._wait_for_disk(writing, ready)
             failpoints.reached("written")
             failpoints.reached("settle")
             settled = _verdicts(ready)
-            new_items = self._surroundings.new_items()
+            new_items = self._hooks.new_items()
             await self._retry_until_available(partial(self._frontier.settle, settled, new_items))
             self._moved_at = time.monotonic()
         if self.pressure.is_tight:
             await self._keep(self.outbox.ended)
         return settled
+
+    async def _keep_uncommitted(self) -> int:
+        """Let hosts go on while the store gathers their pages; returns how far it is."""
+        if self._store is None:
+            return 0
+        committed = self._store.committed
+        await self._keep([one for one in self.outbox.ended if one.row > committed])
+        return committed
 
     async def _wait_for_disk(self, writing: asyncio.Task[None], pages: list[Ended]) -> None:
         await asyncio.wait([writing], timeout=DISK_S)
@@ -342,7 +374,7 @@ class Delivery:
         is_written = not judged
         while not is_written:
             try:
-                await loop.run_in_executor(self._disk, self._surroundings.flush_rows)
+                await loop.run_in_executor(self._disk, self._hooks.flush_rows)
                 is_written = True
             except OSError as error:
                 logger.error("Rows cannot be written (%s); waiting, nothing is settled", error)

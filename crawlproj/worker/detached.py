@@ -1,14 +1,16 @@
-"""What the site spider is given where there is no frontier: when one of Scrapy's own commands looks
-at a page (`scrapy parse --spider site URL`), its links are Requests, as every spider's are."""
+"""Stands in for a crawl where there is no frontier: when one of Scrapy's own commands looks at a
+page (`scrapy parse --spider site URL`), the links of the site spider are Requests, as every
+spider's."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from scrapy import Request
 
 from crawlproj.config import Config
+from crawlproj.running import ReadPage
 from crawlproj.urls import Url, UrlError, normalise, param_pattern
 
 
@@ -16,42 +18,34 @@ class Detached:
     """Stands in for a running crawl and those parts of it of which a spider makes use."""
 
     worker_name = ""
+    closer_reading = None
+    attributes = None
 
     def __init__(self, config: Config) -> None:
         self.config = config
+        self.wants_media = config.media
         self.tracking = self.discovery = self
-        self._drop = param_pattern(config.drop_params)
+        self.normal = partial(normalise, drop=param_pattern(config.drop_params))
+        """A URL in the one form that it would have in a crawl; raises UrlError."""
         self._found: dict[str, Request] = {}
 
     def of(self, request: Request | None) -> None:
         """What is held of the frontier: nothing."""
 
-    def normal(self, url: str, base: Url | None = None, encoding: str = "utf-8") -> Url:
-        """A URL in the one form that it would have in a crawl; raises UrlError."""
-        return normalise(url, base, encoding=encoding, drop=self._drop)
-
     def seed_priority(self, url: Url) -> int:
         """Nothing is ranked."""
         return 0
 
-    def read(
-        self,
-        page: Url,
-        body: bytes,
-        hrefs: Sequence[str],
-        base: Url,
-        depth: int,
-        *,
-        encoding: str = "utf-8",
-    ) -> int:
+    def read(self, page: ReadPage) -> int:
         """Note a page's links; returns how many could be used."""
         usable = 0
-        for href in hrefs:
+        for href in page.hrefs:
             try:
-                self._note(self.normal(href, base, encoding), depth + 1, str(page))
-                usable += 1
+                url = self.normal(href, page.base, encoding=page.encoding)
             except UrlError:
                 continue
+            self._note(url, page.depth + 1, str(page.url))
+            usable += 1
         return usable
 
     def redirect(self, url: Url, depth: int, referer: str, passed: list[str]) -> str:

@@ -16,22 +16,20 @@ from functools import partial
 from typing import Any
 
 from crawlproj import failpoints
-from crawlproj.discover.known_links import Memo
-from crawlproj.frontier.clock import clock_s
+from crawlproj.discover.known_links import KnownLinks
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.messages import Batch, Kind, Lease, Push, Settlement, State
 from crawlproj.frontier.refusals import WorkerDeclaredDead
-from crawlproj.plural import counted, plural
+from crawlproj.plural import counted
+from crawlproj.running import Tally
 from crawlproj.server.memory import LOOK_EVERY_S
-from crawlproj.worker.certainty import Certainty
 from crawlproj.worker.delivery import Delivery
-from crawlproj.worker.hand import Hand
+from crawlproj.worker.heartbeat import Heartbeat
+from crawlproj.worker.hooks import Hooks
 from crawlproj.worker.known_scope import KnownScope
-from crawlproj.worker.loops import Loops, woken
+from crawlproj.worker.lease_buffer import LeaseBuffer
+from crawlproj.worker.loops import Loops, wait_until_set
 from crawlproj.worker.outages import Outages
-from crawlproj.worker.prefetch import Supply
-from crawlproj.worker.pulse import Tally
-from crawlproj.worker.surroundings import Surroundings
 
 logger = logging.getLogger(__name__)
 
@@ -44,9 +42,13 @@ STATE_EVERY_S = 1.0
 BEGINS = ("running", "limit")
 """States in which what is in hand is begun."""
 
+SHORTEST_PAUSE_S = 0.02
+"""Between two leases that brought less than was asked for; it doubles while they bring nothing."""
+
 COALESCE_S = 0.03
-"""How long ended requests, and hosts that fall due, are collected to be exchanged together; less
-where hosts rest so briefly that they would notice."""
+"""How long ended requests, and hosts that fall due, are collected to be exchanged together: Redis
+is asked far less often, and hosts rest about 3 % longer than they must. Less where they rest so
+briefly that they would notice."""
 
 
 class Worker:
@@ -55,102 +57,102 @@ class Worker:
     def __init__(
         self,
         frontier: Frontier,
-        surroundings: Surroundings,
+        hooks: Hooks,
         *,
         prefetch: int,
         lease_timeout_s: float,
-        tells_all: bool = False,
+        pushes_every_link: bool = False,
         backlog: int = 20_000,
         watermark: float = 0.85,
     ) -> None:
         self.frontier = frontier
-        self.surroundings = surroundings
-        self.supply = Supply(prefetch)
+        self.hooks = hooks
         self.lease_timeout_s = lease_timeout_s
-        self._tells_all = tells_all
+        self._pushes_every_link = pushes_every_link
         self.state: State = "running"
-        self.held = 0
-        self._hand = Hand()
-        self.memo = Memo()
+        self.begun = 0
+        self._buffer = LeaseBuffer(frontier, hooks, prefetch)
+        self.prefetch = self._buffer.prefetch
+        self.known_links = KnownLinks()
         self.tally = Tally()
         self._outages = Outages(frontier.reconnect, self._come_back)
         self._retry_until_available = self._outages.retry_until_available
         self._delivery = Delivery(
             frontier,
-            surroundings,
+            hooks,
             self._retry_until_available,
             backlog=backlog,
             watermark=watermark,
         )
         self._scope = KnownScope(frontier, self._delivery.scope)
-        self._certainty = Certainty(lease_timeout_s)
-        self._told_at = time.monotonic()
-        self._has_surplus = self._was_refused = False
+        self._heartbeat = Heartbeat(frontier, hooks, self._buffer, lease_timeout_s)
+        self._state_read_at = time.monotonic()
+        self._was_refused = False
         self._served_by: list[bytes | None] = []
-        # A host then rests about 3 % longer than it must, and Redis is asked far less often.
-        self._coalesce_s = min(COALESCE_S, frontier.limits.delay_ms / 16_000)
         self._lease_wake = asyncio.Event()
         self._flush_wake = asyncio.Event()
+        if hooks.store is not None:
+            hooks.store.on_commit = self._flush_wake.set
+            hooks.store.on_error = hooks.give_up
         self._flushing = asyncio.Lock()
-        self._beating = asyncio.Lock()
-        self._loops = Loops(surroundings.give_up)
+        self._loops = Loops(hooks.give_up)
 
     # What the scheduler calls
 
     async def start(self) -> None:
         """Register, learn what has been seen, begin to lease."""
-        while await self._sweep():
+        while await self._reclaim():
             pass
-        await self._retry_until_available(self._beat)
+        await self._retry_until_available(self.beat)
         await self._retry_until_available(self.frontier.warm)
         self._served_by = self.frontier.servers
-        watch = partial(self._certainty.watch, self.surroundings.break_off)
+        watch = partial(self._heartbeat.watch, self.hooks.break_off)
         self._loops.start(self._lease_loop, self._flush_loop, self._beat_loop, watch)
 
     def take(self) -> Lease | None:
         """The next URL to fetch, if one is at hand and it is still certain that it is ours."""
-        if not self._hand.waiting:
-            self.supply.missed(time.monotonic(), time.process_time())
+        if not self._buffer.waiting:
+            self.prefetch.missed(time.monotonic(), time.process_time())
             return None
         if not self._may_begin:
             self._was_refused = True
             return None
-        if len(self._hand.waiting) <= self.supply.depth // 2:
+        if len(self._buffer.waiting) <= self.prefetch.depth // 2:
             self._lease_wake.set()
-        self.held += 1
-        return self._hand.waiting.popleft()
+        self.begun += 1
+        return self._buffer.waiting.popleft()
 
     @property
     def _may_begin(self) -> bool:
-        return self.is_sure and not self._delivery.is_full and self.state in BEGINS
+        return self.has_valid_leases and not self._delivery.is_full and self.state in BEGINS
 
     def _ask_again(self) -> None:
-        """Wake an engine that got nothing of what is in hand, once it may have it: it would look
-        again seconds later."""
+        """Wake an engine that was given nothing, once it may have what is leased: by itself it
+        would look again seconds later."""
         if self._was_refused and self._may_begin:
             self._was_refused = False
-            self.surroundings.wake()
+            self.hooks.wake()
 
     @property
-    def is_sure(self) -> bool:
+    def has_valid_leases(self) -> bool:
         """False once others may soon count this worker as dead: it must not fetch any more."""
-        return self._certainty.left_s > 0
+        return self._heartbeat.left_s > 0
 
     def seen(self, host: str, key: str) -> bool:
         """True if the key is known to have been taken in; counted as a duplicate. Never, where
-        the frontier is to hear of every link."""
-        if self._tells_all or not self.frontier.seen(host, key):
+        the frontier is to count every link."""
+        if self._pushes_every_link or not self.frontier.seen(host, key):
             return False
         self._delivery.seen_locally += 1
         return True
 
     def count_seen(self, links: int) -> None:
-        """Links that were recognised from the memo."""
+        """Links that were recognised as known, by their text."""
         self._delivery.seen_locally += links
 
     def push(self, item: Push) -> None:
         """Collect a URL for the frontier, once."""
-        once = item.kind == Kind.LINK and not self._tells_all
+        once = item.kind == Kind.LINK and not self._pushes_every_link
         if not self._delivery.add(item, once=once):
             self._delivery.seen_locally += 1
         self._flush_wake.set()
@@ -171,6 +173,16 @@ class Worker:
         return self._delivery.scope
 
     @property
+    def leased_ahead(self) -> int:
+        """URLs at hand that were not begun."""
+        return len(self._buffer.waiting)
+
+    @property
+    def leases(self) -> int:
+        """All that it has: at hand, or begun and not settled."""
+        return len(self._buffer.names)
+
+    @property
     def backlog(self) -> int:
         """URLs collected and not yet in the frontier."""
         return self._delivery.waiting_links
@@ -183,33 +195,37 @@ class Worker:
     @property
     def is_idle(self) -> bool:
         """True if nothing is in hand, in progress or on its way."""
-        return not (self._hand.waiting or self.held or self._delivery.owes)
+        return not (self._buffer.waiting or self.begun or self._delivery.owes)
 
     @property
     def is_stuck(self) -> bool:
         """True if all that is left here are links without room, and the pages that led to them."""
-        in_progress = self.held - self._delivery.ended_pages
-        return bool(self.links_without_room) and not self._hand.waiting and not in_progress
+        in_progress = self.begun - self._delivery.ended_pages
+        return bool(self.links_without_room) and not self._buffer.waiting and not in_progress
+
+    @property
+    def _is_last(self) -> bool:
+        """True if nothing is at hand or in progress: only what has ended is on its way."""
+        return not self._buffer.waiting and self.begun <= self._delivery.ended_pages
 
     async def flush(self, *, in_any_case: bool = False) -> None:
         """Push what was found and write what was scraped; then settle what has ended."""
         async with self._flushing:
-            is_last = not self._hand.waiting and self.held <= self._delivery.ended_pages
-            settled = await self._delivery.run(is_last=is_last, in_any_case=in_any_case)
+            settled = await self._delivery.run(is_last=self._is_last, in_any_case=in_any_case)
             if settled:
-                self.held -= len(settled)
+                self.begun -= len(settled)
                 self.tally.add(settled)
-                self._hand.settled(settled)
-                await self._heed_holds()
-                self.supply.released(time.monotonic() + self.frontier.limits.delay_ms / 1000)
+                self._buffer.settled(settled)
+                await self._update_holds()
+                self.prefetch.released(time.monotonic() + self.frontier.plan.delay_s)
         self._ask_again()
 
     async def give_back(self) -> None:
         """Return what was leased and not begun."""
-        if leases := self._hand.empty():
+        if leases := self._buffer.empty():
             verdicts = [(one.shard, Settlement(one.token, "return")) for one in leases]
             await self._retry_until_available(partial(self.frontier.settle, verdicts))
-            self._hand.settled(verdicts)
+            self._buffer.settled(verdicts)
 
     async def push_now(self, pushes: list[Push]) -> None:
         """Push seeds and return when the frontier has them; raises CrawlFinished if it will not
@@ -239,48 +255,58 @@ class Worker:
     async def _hand_in(self) -> None:
         await self.give_back()
         await self.flush(in_any_case=True)
-        # What a lease call had been granted when it was cut short, and what found no room for
-        # its links.
-        self._hand.waiting.extend(await self._retry_until_available(self.frontier.held))
+        while self._delivery.awaits_commit:
+            self._delivery.commit_now()
+            await wait_until_set(self._flush_wake, POLL_S)
+            await self.flush(in_any_case=True)
+        # Leases whose reply never came because the call was cut short, and pages that found no room
+        # for their links.
+        self._buffer.waiting.extend(await self._retry_until_available(self.frontier.held_leases))
         await self.give_back()
         await self._retry_until_available(self.frontier.leave)
 
     # The loops
 
+    @property
+    def _coalesce_s(self) -> float:
+        return min(COALESCE_S, self.frontier.plan.delay_s / 16)
+
     async def _lease_loop(self) -> None:
-        pause_s = 0.02
+        pause_s = SHORTEST_PAUSE_S
         while True:
-            depth = self.supply.depth
-            wanted = depth - len(self._hand.waiting)
+            depth = self.prefetch.depth
+            wanted = depth - len(self._buffer.waiting)
             if self._delivery.is_full and self._delivery.pressure.is_tight:
                 await self.give_back()  # others may have room for what they lead to
-                await woken(self._lease_wake, POLL_S)
+                await wait_until_set(self._lease_wake, POLL_S)
                 continue
-            if wanted < max(1, depth // 2) or not self.is_sure or self._outages.is_behind:
-                await woken(self._lease_wake, POLL_S)
-                await self._heed_holds()
+            if wanted < max(1, depth // 2) or not self.has_valid_leases or self._outages.is_behind:
+                await wait_until_set(self._lease_wake, POLL_S)
+                await self._update_holds()
                 await self._retry_until_available(self._ask_state)
                 continue
-            batch = await self._retry_until_available(partial(self._lease, wanted))
-            await self._heed_holds()
-            got = len(batch.leases)
-            now = time.monotonic(), time.process_time()
-            self.supply.leased(got, wanted, batch.next_due_ms, *now)
-            await self._retry_until_available(partial(self._welcome, batch))
-            pause_s = 0.02 if batch.leases else min(POLL_S, pause_s * 2)
+            batch = await self._retry_until_available(partial(self.lease, wanted))
+            await self._update_holds()
+            now_s, busy_s = time.monotonic(), time.process_time()
+            self.prefetch.leased(len(batch.leases), wanted, batch.next_due_ms, now_s, busy_s)
+            await self._retry_until_available(partial(self._accept, batch))
+            pause_s = SHORTEST_PAUSE_S if batch.leases else min(POLL_S, pause_s * 2)
             if len(batch.leases) < wanted:
-                due_s = batch.next_due_ms / 1000 if batch.next_due_ms >= 0 else POLL_S
+                due_s = POLL_S if batch.next_due_ms is None else batch.next_due_ms / 1000
                 await asyncio.sleep(self._coalesce_s)
                 rest_s = min(due_s, pause_s) - self._coalesce_s
-                await woken(self._lease_wake, max(rest_s, 0.001))
+                await wait_until_set(self._lease_wake, max(rest_s, 0.001))
 
     async def _flush_loop(self) -> None:
         while True:
             if self.links_without_room:
-                await woken(self._flush_wake, LOOK_EVERY_S)
+                await wait_until_set(self._flush_wake, LOOK_EVERY_S)
+            elif self._delivery.awaits_commit:
+                if not await wait_until_set(self._flush_wake, POLL_S) and self._is_last:
+                    self._delivery.commit_now()
             else:
                 await self._flush_wake.wait()
-            await asyncio.sleep(COALESCE_S if self._hand.waiting else self._coalesce_s)
+            await asyncio.sleep(COALESCE_S if self._buffer.waiting else self._coalesce_s)
             self._flush_wake.clear()
             await self.flush()
             self._lease_wake.set()
@@ -288,13 +314,13 @@ class Worker:
     async def _beat_loop(self) -> None:
         while True:
             await asyncio.sleep(self.lease_timeout_s / 4)
-            await self._retry_until_available(self._beat)
-            while await self._sweep():
+            await self._retry_until_available(self.beat)
+            while await self._reclaim():
                 self._lease_wake.set()
 
     # The exchanges
 
-    async def _sweep(self) -> int:
+    async def _reclaim(self) -> int:
         """Take back what dead workers held; returns how many of them there were."""
         reclaimed = await self._retry_until_available(self.frontier.reclaim)
         if reclaimed.workers:
@@ -303,16 +329,17 @@ class Worker:
                 counted(reclaimed.workers, "worker"),
                 reclaimed.queued,
             )
-            await self.surroundings.report_lost(reclaimed.dead)
+            await self.hooks.report_lost(reclaimed.dead)
         return reclaimed.workers
 
-    async def _lease(self, wanted: int) -> Batch:
-        no_links = self.surroundings.awaits_seeds()
+    async def lease(self, wanted: int) -> Batch:
+        """Have so many more URLs at hand, if there are."""
+        no_links = self.hooks.awaits_seeds()
         try:
             batch = await self.frontier.lease(wanted, no_links=no_links)
         except WorkerDeclaredDead as error:
             logger.warning("%s", error)
-            await self._beat()
+            await self.beat()
             batch = await self.frontier.lease(wanted, no_links=no_links)
         if self.frontier.is_stale:
             logger.warning("Another server keeps the frontier now: learning anew what it has")
@@ -320,79 +347,52 @@ class Worker:
         self._delivery.seeds.confirm()
         if batch.scope_size > self._scope.size:
             await self._scope.learn_new()
-        await self._adopt(batch.leases)
+        await self._buffer.adopt(batch.leases)
         failpoints.reached("leased")
         return batch
 
-    async def _welcome(self, batch: Batch) -> None:
-        self._hear(batch.state)
+    async def _accept(self, batch: Batch) -> None:
+        self._note_state(batch.state)
         if batch.state != "running" or not batch.leases:
-            await self.surroundings.obey(batch.state)
+            await self.hooks.obey(batch.state)
 
     async def _ask_state(self) -> None:
         """What a lease would tell, for a worker that has enough in hand to lease nothing."""
-        if time.monotonic() - self._told_at < STATE_EVERY_S:
+        if time.monotonic() - self._state_read_at < STATE_EVERY_S:
             return
         state = await self.frontier.state()
-        self._told_at = time.monotonic()
+        self._state_read_at = time.monotonic()
         if state != "running" or self.state not in BEGINS:
-            self._hear(state)
-            await self.surroundings.obey(state)
+            self._note_state(state)
+            await self.hooks.obey(state)
 
-    def _hear(self, state: State) -> None:
-        self._told_at = time.monotonic()
+    def _note_state(self, state: State) -> None:
+        self._state_read_at = time.monotonic()
         self.state = state
         self._ask_again()
 
-    async def _heed_holds(self) -> None:
-        self.surroundings.heed_holds(
-            await self._retry_until_available(lambda: self.frontier.new_holds(self._hand.waiting))
-        )
+    async def _update_holds(self) -> None:
+        new_holds = partial(self.frontier.new_holds, self._buffer.waiting)
+        self.hooks.update_holds(await self._retry_until_available(new_holds))
 
-    async def _beat(self) -> None:
-        """One at a time: who was declared dead is sure of nothing until it has been told what is
-        still its own, and a second heartbeat would not tell it that it had been dead."""
-        async with self._beating:
-            asked_at = clock_s()
-            known, timeout_ms = len(self._hand.names), int(self.lease_timeout_s * 1000)
-            renewed = await self.frontier.renew(timeout_ms, self.surroundings.about())
-            # What a lease call brings is counted before its reply is here: once is no surplus.
-            has_surplus, had_surplus = renewed.leases > known, self._has_surplus
-            self._has_surplus = has_surplus and not had_surplus
-            if not renewed.known or (has_surplus and had_surplus):
-                await self._recollect()
-            self._certainty.renewed_at = asked_at
+    async def beat(self) -> None:
+        """Tell the frontier that this worker lives, and hear what is still its own."""
+        await self._heartbeat.beat()
         self._ask_again()
 
     async def _come_back(self) -> None:
         """After an outage: the heartbeat shows that Redis can be written to, which a master that
         has become a replica cannot."""
-        await self._beat()
+        await self.beat()
         await self._learn_anew()
 
     async def _learn_anew(self) -> None:
         """Begin again from what Redis says: what has been seen, and what this worker holds."""
-        self.memo.clear()
+        self.known_links.clear()
         await self.frontier.warm()
         await self._scope.learn_anew()
-        await self._recollect()
+        await self._buffer.sync()
         if self.frontier.servers != self._served_by:  # since this was last learnt to the end
             self._served_by = self.frontier.servers
             for seed in self._delivery.seeds.take_back():
                 self.push(seed)
-
-    async def _recollect(self) -> None:
-        """Have in hand what Redis says is this worker's: others may have taken over some of it,
-        and of some the worker may not have heard."""
-        before = set(self._hand.names)
-        held = {(one.shard, one.token): one for one in await self.frontier.held()}
-        await self._adopt([one for name, one in held.items() if name not in before])
-        if lost := self._hand.lose(before - held.keys()):
-            what = f"{counted(lost, 'URL')} {plural(lost, 'is')}"
-            logger.warning("%s no longer this worker's: others have them", what)
-
-    async def _adopt(self, leases: list[Lease]) -> None:
-        """Put leases into the buffer that are not in hand yet: a reply may have been lost."""
-        await self.surroundings.prepare(leases)
-        if self._hand.adopt(leases):
-            self.surroundings.wake()

@@ -1,5 +1,5 @@
-"""When a crawl is over: decided by a worker that has nothing in hand, for all of them; and what a
-worker does when it is told the crawl's state."""
+"""Decides when a crawl is over, and what a worker does about the crawl's state. Any worker that has
+nothing left to do decides it for all."""
 
 from __future__ import annotations
 
@@ -7,47 +7,47 @@ import logging
 import time
 
 from crawlproj.discover.seeds import SeedList, SeedListError
-from crawlproj.frontier.ending import UNSETTLED
+from crawlproj.frontier.finishing import UNSETTLED
 from crawlproj.frontier.frontier import Frontier
-from crawlproj.frontier.limits import UNLIMITED
 from crawlproj.frontier.messages import State
+from crawlproj.worker import join
 from crawlproj.worker.exchange import Worker
 from crawlproj.worker.idle import Idle
-from crawlproj.worker.place import Place
+from crawlproj.worker.process import WorkerProcess
 
 logger = logging.getLogger(__name__)
 
 PAGE_LIMIT = "page_limit"
 
 
-class Obedience:
+class StateHandler:
     """Goes by the crawl's state: goes on, gives back, ends the crawl, or closes the spider."""
 
-    def __init__(self, place: Place, worker: Worker, ending: Ending) -> None:
-        self._place = place
+    def __init__(self, process: WorkerProcess, worker: Worker, crawl_end: CrawlEnd) -> None:
+        self._process = process
         self._worker = worker
-        self._ending = ending
+        self._crawl_end = crawl_end
         self._obeyed: State = "running"
 
     async def obey(self, state: State) -> None:
         """The crawl is in this state, and the worker has leased nothing or may not go on."""
         self._say_if_paused(state)
         self._obeyed = state
-        if state in ("running", "finished") and self._place.has_more():
-            self._ending.busy()
+        if state in ("running", "finished") and self._process.has_more():
+            self._crawl_end.busy()
             return
         if state in ("running", "limit"):
             if not self._worker.is_idle:
-                self._ending.busy()
+                self._crawl_end.busy()
                 return
-            state = await self._ending.look(state)
+            state = await self._crawl_end.end_if_done(state)
         elif state == "finished" and not await self._may_end():
             state = "running"
         await self._act(state)
 
     async def _act(self, state: State) -> None:
-        worker, engine, reason = self._worker, self._place.engine, self._place.idle.reason
-        if state == "running" and self._place.has_more():  # handlers of spider_idle have added it
+        worker, engine, reason = self._worker, self._process.engine, self._process.idle.reason
+        if state == "running" and self._process.has_more():  # handlers of spider_idle have added it
             worker.go_on()
         elif state == "stopping":
             await worker.give_back()
@@ -57,16 +57,23 @@ class Obedience:
             engine.close(reason or state)
 
     async def _may_end(self) -> bool:
-        counts = await self._place.frontier.counts()
-        return self._place.idle.may_end(counts.get("discovered", 0))
+        counts = await self._process.frontier.counts()
+        return self._process.idle.may_end(counts.get("discovered", 0))
 
     def _say_if_paused(self, state: State) -> None:
-        if state == "paused" != self._obeyed:
-            crawl = self._place.frontier.crawl
+        if state == "paused" and self._obeyed != "paused":
+            crawl = self._process.frontier.crawl
             logger.info("The crawl is paused: scrapy resume %s lets its workers go on", crawl)
 
 
-class Ending:
+def make_state_handler(process: WorkerProcess, worker: Worker, seeds: SeedList) -> StateHandler:
+    """For one worker, which may have to wait for more seeds."""
+    stay = process.frontier.plan.stay or join.waits_for_ever(process.spider)
+    crawl_end = CrawlEnd(process.frontier, seeds, process.idle, stay=stay, idle_s=process.idle_s)
+    return StateHandler(process, worker, crawl_end)
+
+
+class CrawlEnd:
     """Watches for the end. `stay` waits for more seeds for ever, `idle_s` for a while."""
 
     def __init__(
@@ -99,7 +106,7 @@ class Ending:
                 crawl,
             )
 
-    async def look(self, state: State) -> State:
+    async def end_if_done(self, state: State) -> State:
         """The crawl's state, after ending it if nothing is left to do anywhere."""
         if await self._seeds_wait():
             return state
@@ -113,7 +120,7 @@ class Ending:
         if any(counts.get(name, 0) for name in UNSETTLED) and not (rests and state == "limit"):
             self.busy()
             return state
-        # At a limit more would only be thrown away.
+        # At a limit nobody is asked for more: it would only be filtered.
         if state == "running" and not self._idle.may_end(discovered):
             return state
         if self._stay or not (discovered or self._idle_s) or not self._has_waited():
@@ -122,17 +129,17 @@ class Ending:
         return await self._frontier.finish()
 
     async def _seeds_wait(self) -> bool:
-        """What has another form than it should may be seeds all the same: the intake says so, and
-        whoever pushed them can put it right."""
+        """Whether seeds wait to be taken in. A key of another type than it should be counts as
+        some: the intake says what is wrong, and whoever pushed them can put it right."""
         try:
             return await self._seeds.size() > 0
         except SeedListError:
             return True
 
     async def _spend_pages(self, done: int) -> None:
-        limit = self._frontier.limits.pages
-        if limit != UNLIMITED and done >= limit:
-            await self._frontier.drain(PAGE_LIMIT)
+        limit = self._frontier.plan.pages
+        if limit is not None and done >= limit:
+            await self._frontier.filter_queued(PAGE_LIMIT)
         else:
             await self._frontier.balance_pages()
 

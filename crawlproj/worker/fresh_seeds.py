@@ -1,9 +1,9 @@
 """Seeds that a worker has pushed so lately that Redis may not have them on disk yet.
 
-A link that a Redis loses with its last second is found again, for its page is then not settled
-either. A seed has no page: unless it came from the list of seeds, its worker is all that knows of
-it, and pushes it again when another server answers, or the same one that was started again.
-Knows neither Redis nor what a seed is.
+A link that Redis loses with its last second is found again, because the page that led to it is then
+not settled either. A seed has no such page: unless it came from the list of seeds, only its worker
+knows of it. So the worker pushes it again when another server answers, or the same one after a
+restart. Knows neither Redis nor what a seed is.
 """
 
 from __future__ import annotations

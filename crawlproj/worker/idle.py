@@ -1,7 +1,7 @@
 """`spider_idle`: a spider that has nothing left to do is told so before its crawl ends.
 
-Scrapy's engine does not tell it, since our scheduler always may have something pending; it is told
-from here, when nothing is left anywhere. What handlers say counts as it does there: DontCloseSpider
+Scrapy's engine never sends the signal, since our scheduler may always have something pending; it is
+sent from here, when nothing is left anywhere. Handlers can answer as in Scrapy: DontCloseSpider
 keeps the spider open, CloseSpider names the reason, and what they add goes on with the crawl.
 """
 
@@ -33,7 +33,8 @@ class Idle:
     def __init__(self, crawler: Crawler, has_more: Callable[[], bool]) -> None:
         self._crawler = crawler
         self._has_more = has_more
-        self._told_at, self._told_of = 0.0, -1
+        self._told_at = 0.0
+        self._told_of: int | None = None
         self._agrees = True
         self.reason = ""
         """The one for which a handler wants the spider closed."""
@@ -44,8 +45,8 @@ class Idle:
         self.reason = ""
 
     def may_end(self, discovered: int) -> bool:
-        """Whether nobody objects, and nothing was added. So many URLs have been discovered so far:
-        unless there are more, one who adds what is known already is not asked again at once."""
+        """Whether no handler objects or adds something. `discovered` counts the URLs so far: unless
+        there are more, a handler that adds what is known already is not asked again at once."""
         now = time.monotonic()
         if discovered != self._told_of or now - self._told_at >= EVERY_S:
             self._told_at, self._told_of = now, discovered

@@ -6,11 +6,10 @@ site` on the second machine needs no arguments.
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 import secrets
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,14 +18,13 @@ from redis.exceptions import ResponseError
 from scrapy.spiderloader import get_spider_loader
 from scrapy_redis.spiders import RedisMixin
 
-from crawlproj.config import BY_URL, Config, checked
+from crawlproj.config import BY_URL, Config
 from crawlproj.discover.ranking import Novelty, strategy
 from crawlproj.discover.seeds import LIST, SET, SORTED_SET, SeedList, read_seeds
 from crawlproj.errors import ConfigError
 from crawlproj.frontier import keys
-from crawlproj.frontier import plan as plans
 from crawlproj.frontier.frontier import Frontier
-from crawlproj.frontier.limits import UNLIMITED, Limits
+from crawlproj.frontier.plan import Plan
 from crawlproj.frontier.refusals import CrawlDamaged
 from crawlproj.urls import UrlError, normalise, param_pattern
 from crawlproj.worker import replan
@@ -37,56 +35,26 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-PLANNED = (
-    "scope",
-    "allow",
-    "deny",
-    "depth",
-    "strategy",
-    "weights",
-    "stay",
-    "media",
-    "identity",
-    "drop_params",
-    "traps",
-    "trap_depth",
-    "trap_repeats",
-    "trap_params",
-)
-"""What belongs to the crawl and not to a worker, beside its limits."""
-
-_BEFORE = {**{name: getattr(Config(), name) for name in PLANNED}, "identity": BY_URL}
-"""What crawls went by whose plan does not say it."""
-
 MOST_COMPARED = 100
 """Seeds that are looked up one by one, for a hint only."""
+
+CLOCK_TICK_MS = 200
+"""By so much the last time that a crawl has noted may be behind (_clock.lua)."""
 
 _GREETINGS = {
     "new": "Beginning the crawl %r (epoch %s)",
     "joined": "Joining the crawl %r (epoch %s), which is running",
     "resumed": "Resuming the crawl %r (epoch %s), which was interrupted",
+    "timed_out": "Resuming the crawl %r (epoch %s), whose time was over",
     "finished": "The crawl %r (epoch %s), which this run belongs to, has finished",
 }
 
 
-def limits_of(config: Config) -> Limits:
+def plan_of(config: Config, spider: str = "") -> Plan:
     """What this worker would begin a crawl with."""
     ranking = strategy(config.strategy, config.weights)
-    return Limits(
-        per_host=config.per_host or 1,
-        delay_ms=round((config.delay_s or 0) * 1000),
-        pages=UNLIMITED if config.pages is None else config.pages,
-        pages_per_host=config.pages_per_host or 0,
-        pages_per_domain=config.pages_per_domain or 0,
-        group=config.group,
-        lasts_ms=round((config.minutes or 0) * 60_000),
-        max_attempts=config.max_attempts,
-        give_up=config.give_up,
-        novelty=str(ranking) if isinstance(ranking, Novelty) else "",
-        shards=config.shards,
-        seen_capacity=config.seen_capacity,
-        seen_error_rate=config.seen_error_rate,
-    )
+    novelty = str(ranking) if isinstance(ranking, Novelty) else ""
+    return Plan.of(config, spider=spider, novelty=novelty)
 
 
 async def join(
@@ -97,70 +65,99 @@ async def join(
     spider: str = "",
     brings_seed: bool = True,
     seed_found_at: str = "",
-) -> Config | None:
-    """Begin, join or resume the crawl; returns the worker's settings with the crawl's plan, or
-    None while there is nothing to work at. What was asked for and is not so is said."""
-    rules, limits = {name: getattr(config, name) for name in PLANNED}, limits_of(config)
+) -> Plan | None:
+    """Begin, join or resume the crawl; returns its plan, which the frontier has too, or None while
+    there is nothing to work at. What was asked for and is not so is said."""
+    wanted = plan_of(config, spider or frontier.crawl)
+    was_over = await _is_time_over(frontier)
     opened = await frontier.open(
-        limits,
-        {"rules": rules, "spider": spider or frontier.crawl},
+        wanted,
         config.run_id or secrets.token_hex(8),
         brings_seed=brings_seed,
         seed_found_at=seed_found_at,
     )
     if opened.mode == "waiting":
         return None
-    logger.info(_GREETINGS[opened.mode], frontier.crawl, opened.epoch)
+    greeting = "timed_out" if opened.mode == "resumed" and was_over else opened.mode
+    logger.info(_GREETINGS[greeting], frontier.crawl, opened.epoch)
     if opened.mode in ("joined", "resumed") and await _brings_others(frontier, config, opened.mode):
         logger.warning(
             "The seeds given now are added to it. To begin another crawl beside it, give that a "
             "name: -a crawl=NAME",
         )
-    wanted = rules | _limits_as_config(limits)
-    planned = _rules(opened.plan, config) | _limits_as_config(frontier.limits)
+    _refuse_what_only_users_allow(frontier.plan, config)
     if opened.mode == "resumed":
-        planned["minutes"] = wanted["minutes"]  # who goes on with it says how long
-        planned |= await _change(frontier, planned, wanted, asked_for)
-    differing = [
-        f"{name.removesuffix('_s')} {_shown(planned[name])}"
-        for name in planned
-        if name in asked_for and planned[name] != wanted[name]
-    ]
-    if differing:
+        asked_for = set(asked_for) - {"minutes"}  # who goes on with it says how long
+        await _change(frontier, wanted, asked_for)
+    if differing := frontier.plan.differing(wanted, asked_for):
         logger.warning(
             "The crawl was begun with %s and goes on with that (scrapy change %s NAME=VALUE "
             "changes budgets, depth, time and pace; -a crawl=NAME begins another crawl)",
             ", ".join(differing),
             frontier.crawl,
         )
-    return replace(config, **planned)
+    if frontier.plan.cookies is None:
+        frontier.plan = replace(frontier.plan, cookies=config.cookies)
+    return frontier.plan
 
 
-async def _change(
-    frontier: Frontier,
-    planned: Mapping[str, Any],
-    wanted: Mapping[str, Any],
-    asked_for: Collection[str],
-) -> dict[str, Any]:
-    """What who goes on with a crawl may change of its plan by asking for it; returns that."""
-    changes = {}
-    for name in replan.CHANGEABLE:
-        field = replan.FIELDS.get(name, name)
-        before, after = planned[field], wanted[field]
-        is_asked = field in asked_for and after not in (None, before)
-        if is_asked and not replan.refusal(name, after, before):
-            changes[name] = after
-    if changes:
+async def _is_time_over(frontier: Frontier) -> bool:
+    """Whether the crawl that is there has lasted as long as it may (minutes), for a sentence."""
+    with suppress(ResponseError, ValueError):
+        found = await frontier.client.hmget(
+            keys.meta(frontier.crawl, 0), "deadline_ms", "clock_ms", "skew_ms"
+        )
+        deadline_ms, clock_ms, skew_ms = (float(value or 0) for value in found)
+        return 0 < deadline_ms <= clock_ms + skew_ms + CLOCK_TICK_MS
+    return False
+
+
+def _refuse_what_only_users_allow(plan: Plan, config: Config) -> None:
+    """What a plan cannot bring about by itself: code to run is named by the user alone, what shares
+    cookies is put together before the crawl is known, and where a store is may take a password."""
+    if "." in plan.strategy and plan.strategy != config.strategy:
+        raise ConfigError(
+            f"The crawl ranks links by {plan.strategy}, which this worker was not told to "
+            f"import: add -a strategy={plan.strategy} if you know it, on every machine"
+        )
+    if plan.cookies and not config.cookies:
+        raise ConfigError(
+            "The workers of this crawl share their cookies, and this one was started without: add "
+            f"-s CRAWL_COOKIES={plan.cookies}, on every machine"
+        )
+    if plan.stored and not config.store:
+        raise ConfigError(
+            "The workers of this crawl keep pages in a store, and this one was started without: "
+            "add -a store=… or set CRAWL_STORE, on every machine"
+        )
+    if config.store and not plan.stored:
+        logger.warning(
+            "The crawl was begun without a store: what is done already, and what workers without "
+            "one do, is not in it"
+        )
+
+
+async def _change(frontier: Frontier, wanted: Plan, asked_for: Collection[str]) -> None:
+    """Change what who goes on with a crawl may change of its plan by asking for it."""
+    now, changes = replan.changeable(frontier.plan), {}
+    for name, value in replan.changeable(wanted).items():
+        is_asked = replan.FIELDS[name] in asked_for and value not in (None, now[name])
+        if is_asked and not replan.refusal(name, value, now[name]):
+            changes[name] = value
+    if not changes:
+        return
+    try:
         await replan.change(frontier, changes)
         logger.info("It goes on with %s, as asked for", replan.as_text(changes))
-    return {replan.FIELDS.get(name, name): value for name, value in changes.items()}
+    except ConfigError as error:
+        logger.warning("%s", error)
 
 
 async def _brings_others(frontier: Frontier, config: Config, mode: str) -> bool:
     """Whether a worker that goes on with a crawl brings seeds which that does not have. Who joins
     may have been started with those who work there, and with the seeds that they are about to push:
     only a crawl that has some, and none of these, has others."""
-    drop, urls = param_pattern(config.drop_params), []
+    drop, urls = param_pattern(frontier.plan.drop_params), []
     for seed in read_seeds(config.seeds)[:MOST_COMPARED]:
         with suppress(UrlError):
             urls.append(normalise(seed, drop=drop))
@@ -168,44 +165,6 @@ async def _brings_others(frontier: Frontier, config: Config, mode: str) -> bool:
     if all(known) or mode == "resumed":
         return not all(known)
     return not any(known) and (await frontier.counts()).get("discovered", 0) > 0
-
-
-def _rules(plan: dict[str, Any], config: Config) -> dict[str, Any]:
-    """The plan that Redis kept. It is checked like a user's settings, for others may have written
-    it; and code to run is named by the user alone. What it lacks an older version did not know,
-    and did as it is done by default."""
-    kept = {**_BEFORE, **plans.part(plan, "rules", PLANNED)}
-    try:
-        rules = {name: checked(name, kept[name]) for name in PLANNED}
-    except ConfigError as error:
-        raise CrawlDamaged(f"the plan's rules: {error}") from None
-    if "." in rules["strategy"] and rules["strategy"] != config.strategy:
-        raise ConfigError(
-            f"The crawl ranks links by {rules['strategy']}, which this worker was not told to "
-            f"import: add -a strategy={rules['strategy']} if you know it, on every machine"
-        )
-    return rules
-
-
-def _limits_as_config(limits: Limits) -> dict[str, Any]:
-    return {
-        "delay_s": limits.delay_ms / 1000,
-        "per_host": limits.per_host,
-        "pages": None if limits.pages == UNLIMITED else limits.pages,
-        "pages_per_host": limits.pages_per_host or None,
-        "pages_per_domain": limits.pages_per_domain or None,
-        "group": limits.group,
-        "minutes": limits.lasts_ms / 60_000 or None,
-        "max_attempts": limits.max_attempts,
-        "give_up": limits.give_up,
-        "shards": limits.shards,
-        "seen_capacity": limits.seen_capacity,
-        "seen_error_rate": limits.seen_error_rate,
-    }
-
-
-def _shown(value: Any) -> str:
-    return "without limit" if value in (None, (), "") else str(value)
 
 
 class Identity(NamedTuple):
@@ -216,22 +175,10 @@ class Identity(NamedTuple):
     drop: re.Pattern[str]
 
     @classmethod
-    def of(cls, config: Config) -> Identity:
-        """By the settings of a worker that has joined the crawl."""
-        by_url = config.identity == BY_URL
-        return cls(by_url, param_pattern(config.drop_params if by_url else ()))
-
-    @classmethod
-    def of_crawl(cls, meta: Mapping[str, str], config: Config) -> Identity:
-        """Of the crawl of this META; while there is none, as this process would begin it."""
-        if not meta:
-            return cls.of(config)
-        kept = {**_BEFORE, **plans.part(json.loads(meta["plan"]), "rules", PLANNED)}
-        try:
-            rules = {name: checked(name, kept[name]) for name in ("identity", "drop_params")}
-        except ConfigError:
-            raise CrawlDamaged("the plan's rules") from None
-        return cls.of(replace(config, **rules))
+    def of(cls, plan: Plan) -> Identity:
+        """By the plan of a crawl."""
+        by_url = plan.identity == BY_URL
+        return cls(by_url, param_pattern(plan.drop_params if by_url else ()))
 
 
 def own_settings(settings: Settings, crawl: str) -> Settings:
@@ -244,10 +191,9 @@ def own_settings(settings: Settings, crawl: str) -> Settings:
 
 async def spider_of(client: Any, crawl: str) -> str:
     """The name of the spider that a crawl was begun with; before it is, the crawl's own."""
-    with suppress(ResponseError, ValueError, RecursionError):
-        plan = json.loads(await client.hget(keys.meta(crawl, 0), "plan") or "{}")
-        if isinstance(plan, dict) and isinstance(plan.get("spider"), str):
-            return str(plan["spider"])
+    with suppress(ResponseError, CrawlDamaged):
+        if kept := await client.hget(keys.meta(crawl, 0), "plan"):
+            return Plan.decode(kept).spider or crawl
     return crawl
 
 
@@ -288,7 +234,7 @@ def _seed_list(client: Any, settings: BaseSettings, key: str) -> SeedList:
     return SeedList(client, key, LIST)
 
 
-def say_what_is_not_heeded(settings: BaseSettings, crawl: str) -> None:
+def warn_of_ignored_settings(settings: BaseSettings, crawl: str) -> None:
     """Settings of scrapy-redis by which somebody expects what does not happen here."""
     if settings.getbool("SCHEDULER_FLUSH_ON_START"):
         logger.warning(

@@ -32,10 +32,12 @@ class Loops:
             self._on_error(error)
 
 
-async def woken(event: asyncio.Event, most_s: float) -> None:
-    """Sleep until the event or for so long; the event is cleared."""
+async def wait_until_set(event: asyncio.Event, most_s: float) -> bool:
+    """Sleep until the event or for so long; the event is cleared. True if it came."""
     # Not wait_for(): it can swallow the cancellation by which a loop ends.
     with suppress(TimeoutError):
         async with asyncio.timeout(most_s):
             await event.wait()
+    has_come = event.is_set()
     event.clear()
+    return has_come

@@ -1,7 +1,7 @@
-"""Waiting for a Redis that cannot answer now: what is to be done is done once it can.
+"""Repeats what Redis cannot do now, until it can.
 
-It is also told what a worker must learn anew after an outage, since Redis may have changed while it
-was away. Knows errors and patience, not what the operations are.
+After an outage a worker must learn some things anew, since Redis may have changed meanwhile: that
+is called before anything else goes on. Knows errors and waiting times, not what the operations are.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What a worker owes the frontier: links that it found, and pages that have ended.
 
 A page may be settled once the links that it led to are in the frontier. Which page a link comes
-from is not told (a spider yields Requests as it likes), so a page answers for every link that was
-met between its beginning and its end, whether it was collected then or waited here already.
+from is not known, for a spider yields Requests as it likes. So a page answers for every link that
+was found between its beginning and its end, also for one that had been waiting here before.
 
 Links have positions, in the order in which they came and go. Pure: nothing here knows Redis.
 """
@@ -20,12 +20,14 @@ from crawlproj.frontier.messages import Push, Settlement
 
 @dataclass(slots=True)
 class Ended:
-    """A page that waits to be settled, until links up to the position `needs` have gone."""
+    """A page that waits to be settled, until links up to the position `needs` have gone and the
+    store has committed what has the position `row` there."""
 
     what: Any
     needs: int
     verdict: tuple[int, Settlement] | None = None
     judged_at_s: float = 0.0
+    row: int = 0
     is_kept: bool = False
 
 
@@ -91,12 +93,14 @@ class Outbox:
         if not self._links:
             self._farthest.clear()
 
-    def take_settled(self, among: int) -> list[Ended]:
-        """The pages, among so many that ended first, whose links have gone; they are no longer
-        here then."""
+    def take_settled(self, among: int, committed: int = 0) -> list[Ended]:
+        """The pages, among so many that ended first, whose links have gone and whose rows are
+        committed; they are no longer here then."""
         first, rest = self.ended[:among], self.ended[among:]
-        self.ended = [one for one in first if one.needs > self._gone] + rest
-        return [one for one in first if one.needs <= self._gone]
+        ready = [one for one in first if one.needs <= self._gone and one.row <= committed]
+        waiting = [one for one in first if one.needs > self._gone or one.row > committed]
+        self.ended = waiting + rest
+        return ready
 
     def _meet(self, position: int) -> None:
         while self._farthest and self._farthest[-1][1] <= position:

@@ -1,14 +1,14 @@
 """What of a crawl's plan can be changed while it goes on, and how.
 
-Budgets and depth can be raised: what was left out for a lower one is not remembered. Time and pace
-can be changed either way. Everything else decides where URLs are kept, or which of them are the
+Budgets and depth can be raised: what was left out for a lower one is not remembered. One that the
+crawl lacks can be added, but for that of domains, which decides on the shard of a URL; it counts
+what has been fetched so far, and what is queued stays queued. Time and pace can be changed either
+way. Everything else decides where URLs are kept, or which of them are the
 same, and stays as it was when the crawl began.
 """
 
 from __future__ import annotations
 
-import copy
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -17,15 +17,13 @@ from typing import Any
 from crawlproj.config import checked
 from crawlproj.errors import ConfigError, CrawlError
 from crawlproj.frontier.frontier import Frontier
-from crawlproj.frontier.limits import UNLIMITED, Limits
+from crawlproj.frontier.plan import CHANGEABLE, Plan, shown, shown_name
+from crawlproj.frontier.plan_change import change_plan
 
 RAISED = ("pages", "pages_per_host", "pages_per_domain", "depth")
-EITHER_WAY = ("minutes", "delay", "per_host")
-CHANGEABLE = (*RAISED, *EITHER_WAY)
-"""By the names of the spider's arguments."""
-
-FIELDS = {"delay": "delay_s"}
-"""Where a field of Config is called otherwise than its argument."""
+ADDED = ("pages", "pages_per_host", "depth")
+FIELDS = {shown_name(name): name for name in CHANGEABLE}
+"""Argument of the spider -> field of Plan."""
 
 
 def parse(words: list[str]) -> dict[str, Any]:
@@ -35,29 +33,23 @@ def parse(words: list[str]) -> dict[str, Any]:
         name, equals, value = word.partition("=")
         if not equals:
             raise ConfigError(f"{word}: give NAME=VALUE, such as pages=1000")
-        if name not in CHANGEABLE:
-            can = ", ".join(CHANGEABLE)
+        if name not in FIELDS:
+            can = ", ".join(FIELDS)
             raise ConfigError(f"{name}: cannot be changed while a crawl goes on; {can} can")
-        found[name] = checked(FIELDS.get(name, name), value)
+        found[name] = checked(FIELDS[name], value)
     return found
 
 
-def changeable(plan: Mapping[str, Any], limits: Limits) -> dict[str, Any]:
-    """What a crawl goes by now, of what can be changed; None is without limit."""
-    return {
-        "pages": None if limits.pages == UNLIMITED else limits.pages,
-        "pages_per_host": limits.pages_per_host or None,
-        "pages_per_domain": limits.pages_per_domain or None,
-        "depth": plan["rules"].get("depth"),
-        "minutes": limits.lasts_ms / 60_000 or None,
-        "delay": limits.delay_ms / 1000,
-        "per_host": limits.per_host,
-    }
+def changeable(plan: Plan) -> dict[str, Any]:
+    """What a crawl goes by, of what can be changed, by the names of the spider's arguments."""
+    return {name: getattr(plan, field) for name, field in FIELDS.items()}
 
 
 def refusal(name: str, value: Any, now: Any) -> str:
     """Why a value cannot be had, or nothing."""
     if name not in RAISED or value == now:
+        return ""
+    if now is None and name in ADDED:
         return ""
     if now is None:
         return f"{name}={value}: the crawl was begun without, and it cannot be added"
@@ -74,38 +66,48 @@ async def change(frontier: Frontier, wanted: Mapping[str, Any]) -> dict[str, Any
         raise CrawlError(
             f"The crawl {frontier.crawl} {state}; the next takes the arguments of who begins it"
         )
-    plan, limits = json.loads(meta["plan"]), frontier.limits
-    now = changeable(plan, limits)
-    for name, value in wanted.items():
-        if problem := refusal(name, value, now[name]):
-            raise ConfigError(problem)
-    after = {**now, **_implied(now, wanted), **wanted}
-    changed = replace(
-        limits,
-        pages=UNLIMITED if after["pages"] is None else after["pages"],
-        pages_per_host=after["pages_per_host"] or 0,
-        pages_per_domain=after["pages_per_domain"] or 0,
-        lasts_ms=round((after["minutes"] or 0) * 60_000),
-        delay_ms=round(after["delay"] * 1000),
-        per_host=after["per_host"],
+    becomes = changed(frontier.plan, wanted)
+    await _refuse_too_few_pages(frontier, becomes)
+    lasts_ms = becomes.lasts_ms if "minutes" in wanted else None
+    change = partial(
+        change_plan, frontier.shards, frontier.plan, becomes, before=meta["plan"], lasts_ms=lasts_ms
     )
-    becomes = copy.deepcopy(plan)
-    becomes["limits"] = vars(changed)
-    becomes["rules"]["depth"] = after["depth"]
-    lasts_ms = changed.lasts_ms if "minutes" in wanted else None
-    change = partial(frontier.replan, meta["plan"], json.dumps(becomes), changed, lasts_ms)
     is_changed = await change()
     if not is_changed and await _is_half_changed(frontier, meta):
         is_changed = await change(mends=True)
     if not is_changed:
         raise CrawlError("Someone else has just changed the plan: look at it and try again")
-    return after
+    frontier.plan = becomes
+    return changeable(becomes)
 
 
-def _implied(now: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """A crawl that had no delay may have had many connections a host: each of them would keep it
-    by itself. As when a crawl begins, a delay without a number means one."""
-    return {"per_host": 1} if wanted.get("delay") and not now["delay"] else {}
+def changed(plan: Plan, wanted: Mapping[str, Any]) -> Plan:
+    """The plan with these values; raises ConfigError for what cannot be had."""
+    now = changeable(plan)
+    for name, value in wanted.items():
+        if problem := refusal(name, value, now[name]):
+            raise ConfigError(problem)
+    values = {**_implied(plan, wanted), **wanted}
+    return replace(plan, **{FIELDS[name]: value for name, value in values.items()})
+
+
+async def _refuse_too_few_pages(frontier: Frontier, becomes: Plan) -> None:
+    """A budget that is used up before it is there would end the crawl at once."""
+    if becomes.pages is None or frontier.plan.pages is not None:
+        return
+    counts = await frontier.counts()
+    used = counts.get("done", 0) + counts.get("leased", 0)
+    if becomes.pages <= used:
+        raise ConfigError(
+            f"pages={becomes.pages}: {used} are fetched or being fetched already; give more, or "
+            f"end it with scrapy stop {frontier.crawl}"
+        )
+
+
+def _implied(plan: Plan, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """One connection a host, where a delay is given without a number of connections, as when a
+    crawl begins: each of the many that a crawl without delay has would keep the delay by itself."""
+    return {"per_host": 1} if wanted.get("delay") and not plan.delay_s else {}
 
 
 async def _is_half_changed(frontier: Frontier, meta: Mapping[str, str]) -> bool:
@@ -115,6 +117,4 @@ async def _is_half_changed(frontier: Frontier, meta: Mapping[str, str]) -> bool:
 
 def as_text(values: Mapping[str, Any]) -> str:
     """In one line, for people."""
-    return ", ".join(
-        f"{name} {'without limit' if value is None else value}" for name, value in values.items()
-    )
+    return ", ".join(f"{name} {shown(value)}" for name, value in values.items())

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from scrapy import Request, Spider
 
 from crawlproj.fetch.cookies import wants_session
-from crawlproj.frontier.levels import level
+from crawlproj.frontier import seen_keys
 from crawlproj.frontier.messages import Kind, Push
-from crawlproj.frontier.outcomes import Held, Retry
+from crawlproj.frontier.outcomes import Attempt, Retry
 from crawlproj.frontier.proxies import Proxies
 from crawlproj.frontier.records import LEASE, RecordError, encode_changed, encode_request
 from crawlproj.urls import MAX_SHOWN, UrlError
@@ -38,7 +38,7 @@ class Requests:
         seen: SeenFilter,
         *,
         proxies: Proxies,
-        introduce: Callable[[str], None],
+        queue_robots_txt: Callable[[str], None],
         max_record_bytes: int,
         cookie_advice: str,
     ) -> None:
@@ -47,7 +47,7 @@ class Requests:
         self._tracking = tracking
         self._seen = seen
         self._proxies = proxies
-        self._introduce = introduce
+        self._queue_robots_txt = queue_robots_txt
         self._max_record_bytes = max_record_bytes
         self._cookie_advice = cookie_advice
 
@@ -65,11 +65,10 @@ class Requests:
     def seed(self, request: Request) -> Push:
         """A request that somebody has pushed as a seed; raises UrlError or RecordError."""
         found = self._seen.address(request)
-        self._introduce(found.host)
+        self._queue_robots_txt(found.host)
         kind = Kind.UNFILTERED if request.dont_filter else Kind.SEED
         entry = self._encode(request, found.host)
-        rank = self._worker.frontier.seed_level(request.priority)
-        return Push(kind, found.host, rank, entry, found.key)
+        return Push(kind, found.host, self._level(request, is_seed=True), entry, found.key)
 
     def _enqueue(self, request: Request) -> bool:
         self._advise_on_cookies(request)
@@ -82,12 +81,15 @@ class Requests:
         if kind == Kind.LINK and self._seen.request_seen(request):
             self._seen.log(request, self._spider)
             return False
-        self._introduce(found.host)
+        self._queue_robots_txt(found.host)
         entry = self._encode(request, found.host, sent_on)
-        rank = self._worker.frontier.seed_level if _is_seed(request, sent_on) else level
-        self._worker.push(Push(kind, found.host, rank(request.priority), entry, found.key))
+        rank = self._level(request, is_seed=_is_seed(request, sent_on))
+        self._worker.push(Push(kind, found.host, rank, entry, found.key))
         self._spider.crawler.stats.inc_value("scheduler/enqueued/redis")
         return True
+
+    def _level(self, request: Request, *, is_seed: bool) -> float:
+        return self._worker.frontier.plan.level_of(request.priority, is_seed=is_seed)
 
     def _advise_on_cookies(self, request: Request) -> None:
         """Say once what a spider that wants a session has to set."""
@@ -95,7 +97,7 @@ class Requests:
             logger.warning(self._cookie_advice, request.url[:MAX_SHOWN])
             self._cookie_advice = ""
 
-    def _encode(self, request: Request, host: str, sent_on: Held | None = None) -> bytes:
+    def _encode(self, request: Request, host: str, sent_on: Attempt | None = None) -> bytes:
         most, proxies = self._max_record_bytes, self._proxies
         try:
             return encode_request(request, host, self._spider, most, proxies)
@@ -106,29 +108,29 @@ class Requests:
             own = sent_on.lease.entry
             return encode_changed(request, host, self._spider, own, max_bytes=most, proxies=proxies)
 
-    def _encode_again(self, request: Request, host: str, held: Held) -> bytes:
+    def _encode_again(self, request: Request, host: str, attempt: Attempt) -> bytes:
         """The entry of a leased request that is to be tried again, with the attempts so far."""
-        own = held.lease.entry
+        own = attempt.lease.entry
         try:
-            return own[:1] + self._encode(request, host, held)[1:]
+            return own[:1] + self._encode(request, host, attempt)[1:]
         except RecordError as error:
             logger.debug("Tried again as it was before: %s", error)
             return own
 
     def _refuse(self, request: Request, reason: str) -> None:
-        key = f"{reason} {request.url[:MAX_SHOWN]}"
+        key = seen_keys.unusable(reason, request.url)
         self._worker.push(Push(Kind.FILTERED, "", 0, reason.encode(), key))
 
 
-def _is_seed(request: Request, sent_on: Held | None) -> bool:
-    # What a callback makes of a seed often takes over its meta, and is no seed for that.
+def _is_seed(request: Request, sent_on: Attempt | None) -> bool:
+    # A request that a callback makes of a seed often has the seed's meta; it is no seed.
     is_own = LEASE not in request.meta or sent_on is not None
     return is_own and bool(request.meta.get("is_start_request"))
 
 
-def _kind(request: Request, sent_on: Held | None) -> Kind:
-    # Every worker starts with the same seeds: one is enough, whatever their dont_filter says. Of
-    # what they are redirected to it says that a site may lead back, once it has set its cookie.
+def _kind(request: Request, sent_on: Attempt | None) -> Kind:
+    # Every worker starts with the same seeds, and one is enough, whatever their dont_filter says.
+    # It counts for what they are redirected to: a site may lead back once it has set its cookie.
     if _is_seed(request, sent_on) and not (sent_on and request.dont_filter):
         return Kind.SEED
     return Kind.UNFILTERED if request.dont_filter else Kind.LINK

@@ -15,6 +15,7 @@ from scrapy.utils.misc import build_from_crawler, load_object
 from scrapy.utils.request import RequestFingerprinter
 from scrapy_redis.dupefilter import RFPDupeFilter
 
+from crawlproj.frontier import seen_keys
 from crawlproj.frontier.records import Address, address
 from crawlproj.urls import DROPPED_PARAMS
 
@@ -34,11 +35,13 @@ class SeenFilter(RFPDupeFilter):  # type: ignore[misc]
         self._worker: Worker | None = None
         self._fingerprinter: Any = None
         self._drop = DROPPED_PARAMS
+        self._by_url = True
 
     @classmethod
     def from_spider(cls, spider: Spider) -> SeenFilter:
         self: SeenFilter = super().from_spider(spider)
         self._fingerprinter = spider.crawler.request_fingerprinter
+        self._by_url = False
         return self
 
     @classmethod
@@ -48,27 +51,27 @@ class SeenFilter(RFPDupeFilter):  # type: ignore[misc]
         crawler = Crawler(Spider, settings)
         fingerprinter = load_object(settings["REQUEST_FINGERPRINTER_CLASS"])
         self._fingerprinter = build_from_crawler(fingerprinter, crawler)
-        self.go_by(identity)
+        self.use_identity(identity)
         return self
 
     def attach(self, worker: Worker, identity: Identity) -> None:
         """Answer from this worker's copy from now on."""
         self._worker = worker
-        self.go_by(identity)
+        self.use_identity(identity)
 
-    def go_by(self, identity: Identity) -> None:
+    def use_identity(self, identity: Identity) -> None:
         """Judge by the crawl's identity of requests. A fingerprinter of the project's own has the
         last word."""
         self._drop = identity.drop
-        if identity.by_url and type(self._fingerprinter) is RequestFingerprinter:
-            self._fingerprinter = None
+        self._by_url = identity.by_url and type(self._fingerprinter) is RequestFingerprinter
 
     def address(self, request: Request) -> Address:
         """The request's queue and its key: what the project's fingerprinter says; where links are
         ours the URL of a plain GET, else a fingerprint that counts method and body too."""
         found = address(request.url, self._drop)
-        if self._fingerprinter is not None:
-            return Address(found.host, self._fingerprinter.fingerprint(request).hex())
+        if not self._by_url:
+            digest = self._fingerprinter.fingerprint(request)
+            return Address(found.host, seen_keys.fingerprint(digest))
         if request.method == "GET" and not request.body:
             return found
         return Address(found.host, self.request_fingerprint(request))

@@ -10,7 +10,7 @@ from scrapy import Request, signals
 
 from crawlproj import failpoints
 from crawlproj.errors import NoLongerOurs
-from crawlproj.frontier.outcomes import Held, PutOff
+from crawlproj.frontier.outcomes import Attempt, Done, PutOff
 from crawlproj.frontier.records import LEASE
 from crawlproj.worker.outcome import BROKEN_OFF_MS
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from twisted.python.failure import Failure
 
-    from crawlproj.worker.place import Engine
+    from crawlproj.engine.watch import EngineWatch
 
 REDIRECTED = 302
 """Noted for a redirect of which a middleware does not tell the status."""
@@ -30,12 +30,12 @@ REFRESHED = 200
 class Tracking:
     """The leases that the engine works on, and what is known of each so far."""
 
-    def __init__(self, on_end: Callable[[Held], None]) -> None:
-        self._held: dict[tuple[int, int], tuple[Request, Held]] = {}
+    def __init__(self, on_end: Callable[[Attempt], None]) -> None:
+        self._held: dict[tuple[int, int], tuple[Request, Attempt]] = {}
         self._on_end = on_end
 
-    def listen(self, crawler: Crawler, engine: Engine) -> None:
-        """Hear of everything that can happen to a request."""
+    def listen(self, crawler: Crawler, engine: EngineWatch) -> None:
+        """Connect to everything that can happen to a request."""
         engine.on_end(self._ended)
         engine.on_download_error(self._failed)
         engine.on_callback(self._delivered)
@@ -45,68 +45,69 @@ class Tracking:
         connect(self._callback_failed, signals.spider_error)
         connect(self._callback_failed, signals.item_error)
 
-    def begin(self, request: Request, held: Held) -> None:
+    def begin(self, request: Request, attempt: Attempt) -> None:
         """The engine gets this request now."""
-        name = (held.lease.shard, held.lease.token)
+        name = (attempt.lease.shard, attempt.lease.token)
         request.meta[LEASE] = name
-        self._held[name] = request, held
+        self._held[name] = request, attempt
 
-    def of(self, request: Request | None) -> Held | None:
+    def of(self, request: Request | None) -> Attempt | None:
         """The notes on a request that is leased. A copy of it, which has its meta too, is another
         request: what a callback downloads by itself is not the page it was called for."""
-        begun, held = self._named(request)
-        return held if begun is request else None
+        begun, attempt = self._named(request)
+        return attempt if begun is request else None
 
-    def _named(self, request: Request | None) -> tuple[Request, Held] | tuple[None, None]:
+    def _named(self, request: Request | None) -> tuple[Request, Attempt] | tuple[None, None]:
         """The leased request that this one is, or was made from, and the notes on it."""
         name = request.meta.get(LEASE) if request is not None else None
         return self._held.get(name, (None, None)) if name else (None, None)
 
-    def sent_on(self, request: Request) -> Held | None:
-        """The lease of which a downloader middleware has made this request: to try it again, or to
-        follow a redirect. What the spider makes of a request, once it has the response or the
-        error, is a request of its own."""
-        _, held = self._named(request)
-        return None if held is None or held.status or held.error is not None else held
+    def sent_on(self, request: Request) -> Attempt | None:
+        """The attempt that a downloader middleware goes on with by this request: a retry, or the
+        target of a redirect. A request that the spider makes of a response or an error is a new
+        one."""
+        _, attempt = self._named(request)
+        return None if attempt is None or attempt.status or attempt.error is not None else attempt
 
-    def is_sent_back(self, request: Request, held: Held) -> bool:
+    def is_sent_back(self, request: Request, attempt: Attempt) -> bool:
         """True for a request that is to be tried again. One that goes elsewhere has been
         redirected, which is noted."""
-        url = held.about.url
+        url = attempt.about.url
         if request.url == url and request.dont_filter:
             return True
         if (request.meta.get("redirect_urls") or [None])[-1] == url:
-            held.status = _redirect_status(request)
+            attempt.status = _redirect_status(request)
+            attempt.decide(Done())
         return False
 
     def _received(self, response: Response, request: Request) -> None:
-        if held := self.of(request):
+        if attempt := self.of(request):
             failpoints.reached("fetched")
-            held.status, held.size = response.status, len(response.body)
+            attempt.status, attempt.size = response.status, len(response.body)
 
     def _downloaded(self, request: Request) -> None:
-        if held := self.of(request):
-            held.downloaded_at = time.monotonic()
+        if attempt := self.of(request):
+            attempt.downloaded_at = time.monotonic()
 
     def _failed(self, request: Request, error: Exception) -> None:
-        if held := self.of(request):
-            held.error = error
+        if attempt := self.of(request):
+            attempt.error = error
             if isinstance(error, NoLongerOurs):
-                held.decide(PutOff(BROKEN_OFF_MS))
-                held.hold_ms = BROKEN_OFF_MS
+                attempt.decide(PutOff(BROKEN_OFF_MS))
+                attempt.hold_ms = BROKEN_OFF_MS
 
     def _delivered(self, response: Response) -> None:
-        if held := self.of(response.request):
-            held.is_delivered = True
+        if attempt := self.of(response.request):
+            attempt.is_delivered = True
 
     def _callback_failed(self, failure: Failure, response: Any) -> None:
-        if held := self.of(getattr(response, "request", None)):
-            held.callback_error = type(failure.value).__name__
+        if attempt := self.of(getattr(response, "request", None)):
+            attempt.callback_error = type(failure.value).__name__
 
     def _ended(self, request: Request) -> None:
-        if held := self.of(request):
+        if attempt := self.of(request):
             del self._held[request.meta[LEASE]]
-            self._on_end(held)
+            self._on_end(attempt)
 
 
 def _redirect_status(request: Request) -> int:

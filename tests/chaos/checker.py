@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from crawlproj.demo.web import Expected
 from crawlproj.frontier import keys
-from crawlproj.frontier.ending import UNSETTLED
+from crawlproj.frontier.finishing import UNSETTLED
 from crawlproj.operate.audit import Limits, audit
 from crawlproj.operate.request_log import Logged, fetch_counts
 
@@ -43,7 +43,7 @@ class Violation(NamedTuple):
         return f"invariant {self.invariant}: {self.text}"
 
 
-class Held(NamedTuple):
+class Attempt(NamedTuple):
     """A lease as Redis holds it."""
 
     worker: str
@@ -58,7 +58,7 @@ class Sample:
     epoch: str
     state: str
     counts: dict[str, int]
-    leases: tuple[Held, ...]
+    leases: tuple[Attempt, ...]
 
     @property
     def open(self) -> dict[str, int]:

@@ -23,7 +23,7 @@ from crawlproj.demo import DemoServer, WebSpec
 from crawlproj.failpoints import VARIABLE
 from tests.chaos.checker import Evidence, Violation, judge_end
 from tests.chaos.watch import Watch, look
-from tests.servers.fleet import DEMO_WEB, Fleet, Worker, fleet
+from tests.servers.fleet import DEMO_WEB, Fleet, Worker
 from tests.servers.proxy import Proxy
 from tests.servers.redis import RedisServer, wait_for
 
@@ -51,7 +51,7 @@ class Trial:
 
     web: DemoServer
     server: RedisServer
-    ships: Fleet
+    fleet: Fleet
     watch: Watch
     delay_s: float
     stack: ExitStack
@@ -67,9 +67,9 @@ class Trial:
         **args: Any,
     ) -> Worker:
         """A worker on the whole web, with a user agent of its own in the origin's log."""
-        own = {"USER_AGENT": f"worker-{len(self.ships.workers)}"}
+        own = {"USER_AGENT": f"worker-{len(self.fleet.workers)}"}
         way = {"REDIS_URL": through.url} if through else {}
-        return self.ships.start(
+        return self.fleet.start(
             {**self.settings, **own, **way, **(settings or {})},
             env={**(env or {}), **({VARIABLE: failpoint} if failpoint else {})},
             **{"seeds": self.web.seeds[0], "scope": "any", "delay": self.delay_s, **args},
@@ -80,7 +80,7 @@ class Trial:
         return self.stack.enter_context(Proxy(self.server.port))
 
     def status(self) -> dict[str, Any]:
-        return self.ships.status(CRAWL)
+        return self.fleet.status(CRAWL)
 
     def wait_for_pages(self, count: int, timeout_s: float = 60) -> None:
         with self.server.client() as client:
@@ -93,7 +93,7 @@ class Trial:
 
     def conclude(self, timeout_s: float = 90) -> dict[str, Any]:
         """Let everyone who is still there finish, and verify every invariant."""
-        running = [worker for worker in self.ships.workers if worker.is_running]
+        running = [worker for worker in self.fleet.workers if worker.is_running]
         assert running, "nobody is left to finish the crawl"
         reasons = [worker.wait(timeout_s) for worker in running]
         assert set(reasons) == {"finished"}, [worker.log[-3000:] for worker in running]
@@ -114,8 +114,8 @@ class Trial:
             expected=self.web.web.expected(self.web.seeds[:1]),
             seeds=self.web.seeds[:1],
             log=self.web.requests(),
-            pages=self.ships.urls("pages"),
-            failures=self.ships.urls("failures"),
+            pages=self.fleet.urls("pages"),
+            failures=self.fleet.urls("failures"),
             status=self.status(),
             redis_keys=found,
             delay_s=self.delay_s,
@@ -131,6 +131,6 @@ def trial(
     with ExitStack() as stack:
         web = stack.enter_context(DemoServer(spec))
         server = stack.enter_context(RedisServer(folder / "redis", *redis_config))
-        ships = stack.enter_context(fleet(folder, server.url, settings=DEMO_WEB))
+        fleet = stack.enter_context(Fleet(folder, server.url, settings=DEMO_WEB))
         watch = stack.enter_context(Watch(server, CRAWL, ATTEMPTS))
-        yield Trial(web, server, ships, watch, delay_s, stack)
+        yield Trial(web, server, fleet, watch, delay_s, stack)

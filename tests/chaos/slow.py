@@ -31,14 +31,14 @@ class SlowSite:
 
 
 def start(
-    ships: Fleet,
+    fleet: Fleet,
     origin: Origin,
     name: str,
     settings: dict[str, Any] | None = None,
     env: dict[str, str] | None = None,
 ) -> Worker:
     """A worker on the slow site; its name is what the origin hears of it."""
-    return ships.start(
+    return fleet.start(
         {**SETTINGS, **SLOW, "USER_AGENT": name, **(settings or {})},
         env=env,
         seeds=origin.url("/"),

@@ -9,7 +9,7 @@ import pytest
 
 from crawlproj.demo.web import Expected
 from crawlproj.operate.request_log import Logged
-from tests.chaos.checker import Evidence, Held, Sample, judge_end, judge_sample
+from tests.chaos.checker import Attempt, Evidence, Sample, judge_end, judge_sample
 
 SITE = "http://h:1"
 A, B, GONE, SECRET = (SITE + path for path in ("/a", "/b", "/gone", "/private"))
@@ -49,7 +49,7 @@ NOW = Sample(
     "e",
     "running",
     {"discovered": 5, "queued": 1, "leased": 1, "done": 2, "filtered:robots": 1},
-    (Held("w", A, 0),),
+    (Attempt("w", A, 0),),
 )
 
 
@@ -94,13 +94,13 @@ def test_a_second_row_is_owed_to_a_reclaim() -> None:
         (
             3,
             {
-                "leases": (Held("w", A, 0), Held("v", A, 1)),
+                "leases": (Attempt("w", A, 0), Attempt("v", A, 1)),
                 "counts": {**NOW.counts, "queued": 0, "leased": 2},
             },
         ),
         (3, {"counts": {**NOW.counts, "done": 1, "queued": 2}}),
         (8, {"state": "finished"}),
-        (9, {"leases": (Held("w", A, MOST),)}),
+        (9, {"leases": (Attempt("w", A, MOST),)}),
     ],
 )
 def test_an_instant_that_broke_a_promise_is_found_out(

@@ -37,9 +37,10 @@ def test_a_worker_whose_clock_is_ten_minutes_ahead_works_like_any_other(tmp_path
     (wrong / "sitecustomize.py").write_text(WRONG_CLOCK)
     with trial(tmp_path) as crawl:
         crawl.start(PATIENT, env={"PYTHONPATH": f"{wrong}:{PROJECT}"})
+        crawl.wait_for_pages(1)  # it takes longer to start, and the other would be through by then
         crawl.start(PATIENT)
         assert crawl.conclude()["reclaimed"] == 0
-        rows = crawl.ships.rows("pages")
+        rows = crawl.fleet.rows("pages")
     times: dict[str, list[datetime]] = {}
     for row in rows:
         times.setdefault(row["worker"], []).append(datetime.fromisoformat(row["fetched_at"]))
@@ -52,10 +53,10 @@ def test_workers_wait_while_the_disk_is_full_and_go_on_when_it_is_not(tmp_path: 
     with trial(tmp_path) as crawl:
         worker = crawl.start(PATIENT)
         crawl.wait_for_pages(10)
-        full = 1 + max(part.stat().st_size for part in crawl.ships.output.rglob("pages-*"))
+        full = 1 + max(part.stat().st_size for part in crawl.fleet.output.rglob("pages-*"))
         _, most = resource.prlimit(worker.process.pid, resource.RLIMIT_FSIZE, (full, -1))
         worker.wait_for_log("Rows cannot be written")
         stopped = crawl.status()
-        assert stopped["done"] <= len(set(crawl.ships.urls()))
+        assert stopped["done"] <= len(set(crawl.fleet.urls()))
         resource.prlimit(worker.process.pid, resource.RLIMIT_FSIZE, (most, most))
         assert crawl.conclude()["reclaimed"] == 0

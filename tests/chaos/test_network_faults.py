@@ -9,7 +9,7 @@ from crawlproj.frontier.scripts import script
 from crawlproj.operate.request_log import fetch_counts
 from tests.chaos.harness import PATIENT, trial
 from tests.chaos.slow import AT_ONCE, PAGES, STEADY, SlowSite, start
-from tests.servers.fleet import fleet
+from tests.servers.fleet import Fleet
 from tests.servers.origin import Origin, Reply, Request, Route
 from tests.servers.proxy import Proxy
 from tests.servers.redis import RedisServer, wait_for
@@ -54,21 +54,21 @@ def test_a_worker_that_is_cut_off_breaks_off_its_requests_and_others_take_over(
     with (
         site.origin() as origin,
         Proxy(redis_server.port) as proxy,
-        fleet(tmp_path, redis_server.url) as ships,
+        Fleet(tmp_path, redis_server.url) as fleet,
     ):
-        lonely = start(ships, origin, "lonely", {"REDIS_URL": proxy.url})
-        wait_for(lambda: ships.status()["leased"] >= 2 * AT_ONCE, "a full worker", 60)
+        lonely = start(fleet, origin, "lonely", {"REDIS_URL": proxy.url})
+        wait_for(lambda: fleet.status()["leased"] >= 2 * AT_ONCE, "a full worker", 60)
         proxy.hang()
-        held = ships.status()["leased"]
+        held = fleet.status()["leased"]
         lonely.wait_for_log(f"{AT_ONCE} requests broken off")
         wait_for(lambda: _established_to(origin) == 0, "no connection to the origin", 20)
         site.delay_s = 0
-        heir = start(ships, origin, "heir", STEADY)
+        heir = start(fleet, origin, "heir", STEADY)
         assert heir.wait() == "finished"
         proxy.cut()
         proxy.heal()
         assert lonely.wait() == "finished"
-        asked, now = fetch_counts(origin.requests()), ships.status()
+        asked, now = fetch_counts(origin.requests()), fleet.status()
     assert (now["done"], now["balance"], now["reclaimed"]) == (PAGES + 1, 0, held)
     assert sum(asked.values()) == PAGES + 1, "what was under way was asked for once more"
     assert "no longer this worker's" in lonely.log
@@ -95,9 +95,9 @@ def test_a_robots_txt_that_arrives_while_redis_is_away_is_fetched_again(
         routes: dict[str, Route] = {"/": Reply(body=b"<a href=/private>x</a>")}
         with (
             Origin({**routes, "/robots.txt": robots_txt}) as origin,
-            fleet(tmp_path, proxy.url) as ships,
+            Fleet(tmp_path, proxy.url) as fleet,
         ):
-            worker = ships.start(seeds=origin.url("/"))
+            worker = fleet.start(seeds=origin.url("/"))
             worker.wait_for_log("robots.txt is fetched again", 60)
             proxy.heal()
             assert worker.wait() == "finished"

@@ -89,7 +89,7 @@ def test_a_redis_that_was_wiped_stops_every_worker_and_nothing_is_called_finishe
         wait_for(lambda: len(crawl.status()["workers"]) == 2, "both are there", 60)
         crawl.wait_for_pages(1)
         client.flushall()
-        assert crawl.ships.wait() == ["failed"] * 2
+        assert crawl.fleet.wait() == ["failed"] * 2
         for worker in workers:
             assert "This worker stops: the crawl's state is gone from Redis" in worker.log
             assert "Traceback" not in worker.log

@@ -6,18 +6,17 @@ again from what is left each time.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
 from crawlproj.frontier.frontier import Frontier
-from crawlproj.frontier.limits import Limits
 from crawlproj.frontier.messages import Settlement
+from crawlproj.frontier.plan import Plan
 from crawlproj.server.connection import connect
 from tests.lua.helpers import CRAWL, A, B, State, assert_balanced, link, structures
+from tests.servers.frontier import push_all
 from tests.servers.redis import RedisServer
 
 CONFIG = ("appendonly yes", "appendfsync always", "aof-load-truncated yes")
@@ -27,7 +26,7 @@ Operation = Callable[[Frontier], Awaitable[object]]
 
 
 async def push(frontier: Frontier) -> None:
-    await frontier.push([link(A, "/new"), link(B, "/new")])
+    await push_all(frontier, [link(A, "/new"), link(B, "/new")])
 
 
 async def lease(frontier: Frontier) -> None:
@@ -35,7 +34,7 @@ async def lease(frontier: Frontier) -> None:
 
 
 async def settle(frontier: Frontier) -> None:
-    first, second = await frontier.held()
+    first, second = await frontier.held_leases()
     await frontier.settle([(0, Settlement(first.token, "done", pause_ms=1000))])
     await frontier.settle([(0, Settlement(second.token, "dead", reason="dns"))])
 
@@ -45,24 +44,18 @@ async def reclaim(frontier: Frontier) -> None:
     await frontier.reclaim()
 
 
-@contextmanager
-def _on(server: RedisServer, work: Operation) -> Iterator[tuple[bytes, bytes]]:
-    """Begins a crawl, does one thing with it, and yields the file before and after."""
-
-    async def run() -> tuple[bytes, bytes]:
-        client = await connect(server.url)
-        frontier = Frontier(client, CRAWL, "w")
-        await frontier.open(Limits(seen_capacity=3000, per_host=2), {}, "run")
-        await frontier.renew(1_000_000, {})
-        await frontier.push([link(host, f"/{number}") for host in (A, B) for number in range(3)])
-        await frontier.lease(2)
-        before = _tail(server).read_bytes()
-        await work(frontier)
-        await client.aclose()
-        return before, _tail(server).read_bytes()
-
-    with server:
-        yield asyncio.run(run())
+async def _files(server: RedisServer, work: Operation) -> tuple[bytes, bytes]:
+    """Begin a crawl and do one thing with it; returns the file before and after."""
+    client = await connect(server.url)
+    frontier = Frontier(client, CRAWL, "w")
+    await frontier.open(Plan(seen_capacity=3000, per_host=2), "run")
+    await frontier.renew(1_000_000, {})
+    await push_all(frontier, [link(host, f"/{number}") for host in (A, B) for number in range(3)])
+    await frontier.lease(2)
+    before = _tail(server).read_bytes()
+    await work(frontier)
+    await client.aclose()
+    return before, _tail(server).read_bytes()
 
 
 def _tail(server: RedisServer) -> Path:
@@ -84,9 +77,9 @@ def _last_transaction(content: bytes) -> int:
     return content.rindex(b"*1\r\n$5\r\nMULTI\r\n")
 
 
-def _check(folder: Path, work: Operation, step: int | None) -> None:
-    server = RedisServer(folder / "redis", *CONFIG)
-    with _on(server, work) as (before, after):
+async def _check(folder: Path, work: Operation, step: int | None) -> None:
+    with RedisServer(folder / "redis", *CONFIG) as server:
+        before, after = await _files(server, work)
         begins = _last_transaction(after)
         assert begins >= len(before)
         undone, done = _reborn(server, after[:begins]), _reborn(server, after)
@@ -99,11 +92,13 @@ def _check(folder: Path, work: Operation, step: int | None) -> None:
 
 
 @pytest.mark.parametrize("work", [push, lease, settle, reclaim])
-def test_an_operation_that_was_cut_off_has_not_happened(tmp_path: Path, work: Operation) -> None:
-    _check(tmp_path, work, step=None)
+async def test_an_operation_that_was_cut_off_has_not_happened(
+    tmp_path: Path, work: Operation
+) -> None:
+    await _check(tmp_path, work, step=None)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("work", [push, lease, settle, reclaim])
-def test_wherever_it_was_cut_off_it_has_not_happened(tmp_path: Path, work: Operation) -> None:
-    _check(tmp_path, work, step=1)
+async def test_wherever_it_was_cut_off_it_has_not_happened(tmp_path: Path, work: Operation) -> None:
+    await _check(tmp_path, work, step=1)

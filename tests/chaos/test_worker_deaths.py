@@ -10,7 +10,7 @@ from crawlproj.operate.audit import RESOLUTION_S
 from crawlproj.operate.request_log import smallest_gap_s
 from tests.chaos.harness import DELAY_S, PATIENT, trial
 from tests.chaos.slow import AT_ONCE, PAGES, STEADY, SlowSite, start
-from tests.servers.fleet import PROJECT, fleet
+from tests.servers.fleet import PROJECT, Fleet
 from tests.servers.origin import Origin, Reply
 from tests.servers.redis import RedisServer, wait_for
 
@@ -27,23 +27,23 @@ def test_a_worker_may_die_at_any_step(tmp_path: Path) -> None:
 def test_a_worker_that_was_stopped_for_too_long_gives_up_what_others_have_taken_over(
     tmp_path: Path, redis_server: RedisServer
 ) -> None:
-    with SlowSite().origin() as origin, fleet(tmp_path, redis_server.url) as ships:
-        zombie = start(ships, origin, "zombie")
+    with SlowSite().origin() as origin, Fleet(tmp_path, redis_server.url) as fleet:
+        zombie = start(fleet, origin, "zombie")
         # As many in the engine as may be, all of them at the origin, and as many in hand.
-        wait_for(lambda: ships.status()["leased"] >= 2 * AT_ONCE, "a full worker", 60)
+        wait_for(lambda: fleet.status()["leased"] >= 2 * AT_ONCE, "a full worker", 60)
         zombie.signal(signal.SIGSTOP)
-        held = ships.status()["leased"]
-        heir = start(ships, origin, "heir", STEADY)
-        wait_for(lambda: ships.status()["reclaimed"] >= held, "an inheritance", 60)
-        wait_for(lambda: ships.status()["done"] > held, "the heir's pages", 60)
+        held = fleet.status()["leased"]
+        heir = start(fleet, origin, "heir", STEADY)
+        wait_for(lambda: fleet.status()["reclaimed"] >= held, "an inheritance", 60)
+        wait_for(lambda: fleet.status()["done"] > held, "the heir's pages", 60)
         zombie.signal(signal.SIGCONT)
         zombie.wait_for_log("no longer this worker's")
         assert [zombie.wait(), heir.wait()] == ["finished"] * 2
-        now = ships.status()
+        now = fleet.status()
         log = sorted(origin.requests())
     assert (now["done"], now["balance"], now["leased"]) == (PAGES + 1, 0, 0)
     assert 0 < now["late"] <= now["reclaimed"] >= held
-    assert len(ships.urls()) - len(set(ships.urls())) <= now["reclaimed"]
+    assert len(fleet.urls()) - len(set(fleet.urls())) <= now["reclaimed"]
     first = {one.url: one.user_agent for one in reversed(log)}
     stolen = [one.url for one in log if one.user_agent == "zombie" != first[one.url]]
     assert stolen == []
@@ -69,17 +69,17 @@ def test_a_worker_whose_callback_blocks_counts_as_dead_and_one_result_counts(
 ) -> None:
     (tmp_path / "napping.py").write_text(NAPPING.format(folder=tmp_path))
     path = {"PYTHONPATH": f"{tmp_path}:{PROJECT}"}
-    with SlowSite().origin() as origin, fleet(tmp_path, redis_server.url) as ships:
-        start(ships, origin, "sleeper", {"SPIDER_MODULES": "napping"}, path)
+    with SlowSite().origin() as origin, Fleet(tmp_path, redis_server.url) as fleet:
+        start(fleet, origin, "sleeper", {"SPIDER_MODULES": "napping"}, path)
         wait_for((tmp_path / "asleep").exists, "a callback that blocks", 60)
-        start(ships, origin, "awake", STEADY)
-        wait_for(lambda: ships.status()["reclaimed"] > 0, "it counts as dead", 60)
+        start(fleet, origin, "awake", STEADY)
+        wait_for(lambda: fleet.status()["reclaimed"] > 0, "it counts as dead", 60)
         (tmp_path / "waken").touch()
-        assert ships.wait() == ["finished"] * 2
-        now = ships.status()
+        assert fleet.wait() == ["finished"] * 2
+        now = fleet.status()
     assert (now["done"], now["balance"], now["leased"]) == (PAGES + 1, 0, 0)
     assert 0 < now["late"] <= now["reclaimed"]
-    assert len(ships.urls()) - len(set(ships.urls())) <= now["reclaimed"]
+    assert len(fleet.urls()) - len(set(fleet.urls())) <= now["reclaimed"]
 
 
 def test_what_a_worker_held_is_taken_back_when_it_is_started_again_under_its_name(
@@ -115,12 +115,12 @@ def test_a_host_is_left_alone_as_long_as_it_asks_though_its_worker_is_started_an
     dying = {failpoints.VARIABLE: "fetched:2"}
     with (
         Origin({"/robots.txt": robots_txt, "/": Reply()}) as origin,
-        fleet(tmp_path, redis_server.url) as ships,
+        Fleet(tmp_path, redis_server.url) as fleet,
     ):
-        ships.start(named, env=dying, seeds=origin.url("/"), delay=0.02).process.wait(60)
-        assert ships.start(named, delay=0.02).wait() == "finished"
+        fleet.start(named, env=dying, seeds=origin.url("/"), delay=0.02).process.wait(60)
+        assert fleet.start(named, delay=0.02).wait() == "finished"
         log = sorted(origin.requests())
-        reclaimed = ships.status()["reclaimed"]
+        reclaimed = fleet.status()["reclaimed"]
     assert ([one.path for one in log], reclaimed) == (["/robots.txt", "/", "/"], 1)
     (gap_s,) = smallest_gap_s(log).values()
     assert gap_s >= delay_s - RESOLUTION_S
@@ -130,24 +130,24 @@ def test_ctrl_c_returns_what_is_held_and_a_second_one_ends_at_once_with_nothing_
     tmp_path: Path, redis_server: RedisServer
 ) -> None:
     site = SlowSite()
-    with site.origin() as origin, fleet(tmp_path, redis_server.url) as ships:
-        patient = start(ships, origin, "patient")
-        wait_for(lambda: ships.status()["done"] > AT_ONCE, "some pages", 60)
+    with site.origin() as origin, Fleet(tmp_path, redis_server.url) as fleet:
+        patient = start(fleet, origin, "patient")
+        wait_for(lambda: fleet.status()["done"] > AT_ONCE, "some pages", 60)
         patient.signal(signal.SIGINT)
         assert patient.wait() == "shutdown"
-        now = ships.status()
+        now = fleet.status()
         assert (now["leased"], now["workers"], now["balance"]) == (0, [], 0)
-        assert len(ships.urls()) == now["done"]
+        assert len(fleet.urls()) == now["done"]
         site.delay_s = 600
-        hasty = start(ships, origin, "hasty")
-        wait_for(lambda: ships.status()["leased"] >= 2 * AT_ONCE, "a full worker", 60)
+        hasty = start(fleet, origin, "hasty")
+        wait_for(lambda: fleet.status()["leased"] >= 2 * AT_ONCE, "a full worker", 60)
         hasty.signal(signal.SIGINT)
         hasty.wait_for_log("Closing spider (shutdown)")
         hasty.signal(signal.SIGINT)
         hasty.wait()
-        assert ships.status()["leased"] >= AT_ONCE
+        assert fleet.status()["leased"] >= AT_ONCE
         site.delay_s = 0
-        assert start(ships, origin, "heir").wait() == "finished"
-        now = ships.status()
+        assert start(fleet, origin, "heir").wait() == "finished"
+        now = fleet.status()
     assert (now["done"], now["balance"], now["leased"]) == (PAGES + 1, 0, 0)
-    assert len(set(ships.urls())) == len(ships.urls()) == now["done"]
+    assert len(set(fleet.urls())) == len(fleet.urls()) == now["done"]

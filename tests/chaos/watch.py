@@ -12,7 +12,7 @@ import redis
 from crawlproj.frontier import keys
 from crawlproj.frontier.records import summarise
 from crawlproj.frontier.wire import unpack_all
-from tests.chaos.checker import Held, Sample, Violation, judge_sample
+from tests.chaos.checker import Attempt, Sample, Violation, judge_sample
 from tests.servers.redis import RedisServer
 
 EVERY_S = 0.05
@@ -41,9 +41,9 @@ def _pairs(flat: list[bytes]) -> Iterator[tuple[bytes, bytes]]:
     return zip(flat[::2], flat[1::2], strict=True)
 
 
-def _held(worker: bytes, packed: bytes) -> Held:
+def _held(worker: bytes, packed: bytes) -> Attempt:
     host, _, entry, *_ = unpack_all(packed)
-    return Held(worker.decode(), summarise(host.decode(), entry).url, entry[0])
+    return Attempt(worker.decode(), summarise(host.decode(), entry).url, entry[0])
 
 
 class Watch:

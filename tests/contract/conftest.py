@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from tests.contract.fleet import Fleet
+from tests.contract.shared_crawl import SharedCrawl
 from tests.servers.redis import RedisCluster, RedisServer
 
 
 @pytest.fixture(params=["one shard", "three shards", "cluster"])
-def fleet(request: pytest.FixtureRequest) -> Iterator[Fleet]:
-    name = "redis_cluster" if request.param == "cluster" else "redis_server"
-    yield from _fleet(request.getfixturevalue(name), 1 if request.param == "one shard" else 3)
+async def crawl(request: pytest.FixtureRequest) -> AsyncIterator[SharedCrawl]:
+    async for crawl in _checked(_server(request), 1 if request.param == "one shard" else 3):
+        yield crawl
 
 
 @pytest.fixture(params=["three shards", "cluster"])
-def sharded(request: pytest.FixtureRequest) -> Iterator[Fleet]:
+async def sharded(request: pytest.FixtureRequest) -> AsyncIterator[SharedCrawl]:
+    async for crawl in _checked(_server(request), 3):
+        yield crawl
+
+
+def _server(request: pytest.FixtureRequest) -> RedisServer | RedisCluster:
     name = "redis_cluster" if request.param == "cluster" else "redis_server"
-    yield from _fleet(request.getfixturevalue(name), 3)
+    server: RedisServer | RedisCluster = request.getfixturevalue(name)
+    return server
 
 
-def _fleet(server: RedisServer | RedisCluster, shards: int) -> Iterator[Fleet]:
+async def _checked(server: RedisServer | RedisCluster, shards: int) -> AsyncIterator[SharedCrawl]:
     client: Any
-    with asyncio.Runner() as runner, server.client() as client:
-        fleet = Fleet(server.url, client, runner, shards)
-        try:
-            yield fleet
-            fleet.check()
-        finally:
-            fleet.close()
+    with server.client() as client:
+        async with SharedCrawl(server.url, client, shards) as crawl:
+            yield crawl
+            crawl.check()

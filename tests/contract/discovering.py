@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from crawlproj.config.choices import OFF
 from crawlproj.discover.discovery import Discovery
@@ -19,9 +20,11 @@ from crawlproj.worker.exchange import Worker
 from tests.contract.mortal import Judged
 
 
-def discovery_of(worker: Worker, *, keeps_referer: bool = True) -> Discovery:
+def discovery_of(
+    worker: Worker, *, make: Callable[..., Discovery] = Discovery, keeps_referer: bool = True
+) -> Discovery:
     """As the scheduler builds it for a crawl that may go anywhere."""
-    return Discovery(
+    return make(
         worker,
         Rules("any"),
         strategy("breadth", None),
@@ -31,11 +34,25 @@ def discovery_of(worker: Worker, *, keeps_referer: bool = True) -> Discovery:
     )
 
 
-def a_worker(frontier: Frontier) -> Worker:
-    return Worker(frontier, Judged(), prefetch=4, lease_timeout_s=60)
+class Collecting(Worker):
+    """A worker that shows what it has collected for the frontier."""
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self.collected: list[Push] = []
+
+    def push(self, item: Push) -> None:
+        before = self.backlog
+        super().push(item)
+        if self.backlog > before:  # it is not a repeated one
+            self.collected.append(item)
 
 
-def an_offline_worker() -> Worker:
+def a_worker(frontier: Frontier) -> Collecting:
+    return Collecting(frontier, Judged(), prefetch=4, lease_timeout_s=60)
+
+
+def an_offline_worker() -> Collecting:
     """One that knows nothing yet and has not met its Redis."""
     shard = Shard(None, "c", 0, Geometry(1000, 0.001))
     return a_worker(Frontier(None, "c", "w", shards=[shard]))
@@ -45,12 +62,7 @@ def collected(hrefs: Sequence[str], base: Url, encoding: str = "utf-8") -> list[
     """What a worker that knows nothing yet would push of a page's links."""
     worker = an_offline_worker()
     discovery_of(worker).follow(hrefs, base, 1, str(base), encoding)
-    return pushes_of(worker)
-
-
-def pushes_of(worker: Worker) -> list[Push]:
-    """What it has collected and not pushed yet."""
-    return worker._delivery.outbox.first(worker.backlog)
+    return worker.collected
 
 
 def followed(pushes: Iterable[Push]) -> list[str]:

@@ -28,8 +28,8 @@ from crawlproj.errors import CrawlError
 from crawlproj.frontier import pattern_store
 from crawlproj.frontier.bloom import Geometry, Replica
 from crawlproj.frontier.levels import FIRST, MOVED, seed_level
-from crawlproj.frontier.limits import Limits
 from crawlproj.frontier.messages import Kind, Push, Settlement
+from crawlproj.frontier.plan import Plan
 from crawlproj.frontier.shard import Shard
 from crawlproj.worker import exchange
 from tests.contract.model import Model, Refused
@@ -48,24 +48,24 @@ hosts = st.sampled_from(["http://a", "http://b", "http://c"])
 pauses = st.sampled_from([(0, 0), (0, 3), (0, 24), (17, 28)])
 delays = st.sampled_from([0, 6, 47])
 verdicts = st.sampled_from(
-    ["done", "done", "filtered", "aside", "dead", "retry", "wait", "return", "keep"]
+    ["done", "done", "filtered", "set_aside", "dead", "retry", "wait", "return", "keep"]
 )
 patterns = st.sampled_from(["/#", "reason"])
 holds = st.sampled_from([0, 0, 0, 19])
 failed = st.sampled_from([-1, 0, 1, 2])
 connections = st.sampled_from([0, 0, 1, 2, 3])
 
-limits = st.builds(
-    Limits,
+plans = st.builds(
+    Plan,
     per_host=st.sampled_from([1, 2]),
-    delay_ms=st.sampled_from([0, 12 * MINUTE_MS]),
-    pages=st.sampled_from([-1, -1, 6]),
-    pages_per_host=st.sampled_from([0, 0, 3]),
+    delay_s=st.sampled_from([0, 12 * 60]),
+    pages=st.sampled_from([None, None, 6]),
+    pages_per_host=st.sampled_from([None, None, 3]),
     max_attempts=st.sampled_from([1, 2, 4]),
-    give_up=st.sampled_from([0, 0, 2]),
-    lasts_ms=st.sampled_from([0, 0, 0, 405 * MINUTE_MS]),
+    give_up=st.sampled_from([None, None, 2]),
+    minutes=st.sampled_from([None, None, None, 405]),
     group=st.sampled_from(["host", "host", "domain"]),
-    pages_per_domain=st.sampled_from([0, 0, 4]),
+    pages_per_domain=st.sampled_from([None, None, 4]),
     seen_capacity=st.just(CAPACITY),
 )
 
@@ -78,7 +78,7 @@ def pushes(draw: st.DrawFn) -> Push:
     host, path = draw(hosts), f"/{draw(st.integers(0, 20))}"
     if kind == Kind.FILTERED:
         return Push(kind, "", 0, b"offsite", f"offsite {host}{path}")
-    if kind == Kind.ASIDE:
+    if kind == Kind.SET_ASIDE:
         return apart(host, path, draw(patterns))
     level, per_host = draw(levels), draw(connections)
     return Push(kind, host, level, entry(path), host + path, per_host=per_host)
@@ -101,8 +101,8 @@ class FrontierMachine(RuleBasedStateMachine):
         crawl.geometry = Geometry(CAPACITY, 1e-7)
         crawl.audit_one_in = 4
 
-    @initialize(given=limits, seeds=st.lists(pushes(), min_size=3, max_size=8))
-    def begin(self, given: Limits, seeds: list[Push]) -> None:
+    @initialize(given=plans, seeds=st.lists(pushes(), min_size=3, max_size=8))
+    def begin(self, given: Plan, seeds: list[Push]) -> None:
         self.crawl.open(**vars(given))
         self.workers = {name: self.crawl.stranger(name) for name in WORKERS}
         sampled = self.workers["w1"].shard.sampled
@@ -259,8 +259,8 @@ class FrontierMachine(RuleBasedStateMachine):
     def pause_or_resume(self, change: tuple[Any, Any]) -> None:
         wanted, was = change
         self._both(
-            lambda: self._tick("w1").control(wanted, [was]),
-            lambda: self.model.control(wanted, [was]),
+            lambda: self._tick("w1").set_state(wanted, [was]),
+            lambda: self.model.set_state(wanted, [was]),
         )
 
     @rule()
@@ -271,27 +271,28 @@ class FrontierMachine(RuleBasedStateMachine):
     @rule()
     def run_again(self) -> None:
         self._both(
-            lambda: self._tick("w1").control("running", ["finished", "stopped"]),
-            lambda: self.model.control("running", ["finished", "stopped"]),
+            lambda: self._tick("w1").set_state("running", ["finished", "stopped"]),
+            lambda: self.model.set_state("running", ["finished", "stopped"]),
         )
 
     @precondition(lambda self: self.model.now > 300)
     @rule()
     def stop(self) -> None:
         self._both(
-            lambda: self._tick("w1").control("stopping", ["running", "paused"]),
-            lambda: self.model.control("stopping", ["running", "paused"]),
+            lambda: self._tick("w1").set_state("stopping", ["running", "paused"]),
+            lambda: self.model.set_state("stopping", ["running", "paused"]),
         )
 
     @precondition(lambda self: self.model.now > 300)
     @rule()
-    def drain(self) -> None:
+    def filter_queued(self) -> None:
         self._both(
-            lambda: self._tick("w1").drain("page_limit"), lambda: self.model.drain("page_limit")
+            lambda: self._tick("w1").filter_queued("page_limit"),
+            lambda: self.model.filter_queued("page_limit"),
         )
 
     @precondition(lambda self: self.model.dead)
-    @rule(data=st.data(), name=st.sampled_from(["revive", "forget"]))
+    @rule(data=st.data(), name=st.sampled_from(["retry_dead", "forget_dead"]))
     def see_to_dead_letters(self, data: st.DataObject, name: str) -> None:
         some = st.lists(st.sampled_from(sorted(self.model.dead)), unique=True, min_size=1)
         letters = data.draw(some)
@@ -324,12 +325,12 @@ class FrontierMachine(RuleBasedStateMachine):
 
     def _grouped(self, batch: list[Push]) -> list[Push]:
         """As the frontier tells the shard of them, and as workers rank seeds."""
-        if self.model.limits.has_page_budget:
+        if self.model.plan.has_page_budget:
             batch = [
                 item._replace(level=seed_level(item.level)) if item.kind == Kind.SEED else item
                 for item in batch
             ]
-        if not self.model.limits.by_domain:
+        if not self.model.plan.by_domain:
             return batch
         return [item._replace(group=GROUPS[item.host]) for item in batch]
 
@@ -344,7 +345,7 @@ class FrontierMachine(RuleBasedStateMachine):
         self.crawl.at(self.model.now)
         stepped, self.stepped_minutes = self.stepped_minutes, 0
         self.crawl.step(stepped)
-        if stepped > 0 and self.workers[name].has_had_no_answer:
+        if stepped > 0 and not self.workers[name].shard.has_answered:
             self.model.now += stepped
         return self.workers[name]
 
@@ -372,7 +373,7 @@ def _settlements(token: int) -> st.SearchStrategy[Settlement]:
             delay_ms=delay * MINUTE_MS,
             hold_ms=hold * MINUTE_MS,
             reason="reason",
-            entry=b"repeated" if how["verdict"] == "aside" else b"",
+            entry=b"repeated" if how["verdict"] == "set_aside" else b"",
             **how,
         )
 

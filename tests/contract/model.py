@@ -13,8 +13,8 @@ from math import inf
 from typing import NamedTuple, TypeAlias
 
 from crawlproj.frontier.levels import FIRST, HIGHEST, MOVED
-from crawlproj.frontier.limits import HOST, Limits
 from crawlproj.frontier.messages import Kind, Push, Settlement, State
+from crawlproj.frontier.plan import HOST, Plan
 from crawlproj.frontier.wire import pack, unpack
 from crawlproj.worker.outcome import CLOCK_MS
 from tests.lua import helpers
@@ -107,8 +107,8 @@ class Group:
 class Model:
     """What a shard knows, and the operations on it."""
 
-    def __init__(self, limits: Limits, is_audited: Callable[[str], bool]) -> None:
-        self.limits = limits
+    def __init__(self, plan: Plan, is_audited: Callable[[str], bool]) -> None:
+        self.plan = plan
         self.is_audited = is_audited
         self.now = 0
         self.status: State = "running"
@@ -125,7 +125,7 @@ class Model:
         self.seeds: set[str] = set()
         self.layers = [0]
         self.patterns: dict[str, helpers.Pattern] = {}
-        self.aside: dict[str, list[Push]] = {}
+        self.set_aside: dict[str, list[Push]] = {}
         self._tokens = self._turns = 0
         self._touched: list[str] = []
         self._touched_groups: set[str] = set()
@@ -142,14 +142,14 @@ class Model:
             if name in self._touched:
                 self._settle_in(self.hosts[name], item.group, item.per_host)
         self._place_touched()
-        if self.layers[-1] >= self.limits.seen_capacity * 2 ** (len(self.layers) - 1):
+        if self.layers[-1] >= self.plan.seen_capacity * 2 ** (len(self.layers) - 1):
             self.layers.append(0)
         return news
 
     def lease(self, worker: str, wanted: int) -> tuple[State, list[Taken]]:
         if worker not in self.workers:
             raise Refused("WorkerDeclaredDead")
-        lasts = self.limits.lasts_ms // MINUTE_MS
+        lasts = self.plan.lasts_ms // MINUTE_MS
         if self.status == "running" and 0 < lasts <= self.now:
             self.status = "stopping"
         if self.status != "running":
@@ -157,8 +157,8 @@ class Model:
         self._promote_due()
         status: State = "running"
         for_links = inf
-        if self.limits.pages >= 0:
-            left = self.limits.pages - self.counts["done"] - self.counts["leased"]
+        if self.plan.pages is not None:
+            left = self.plan.pages - self.counts["done"] - self.counts["leased"]
             for_links, wanted = left - self._reserved(), min(wanted, left)
             status = "running" if wanted > 0 else "limit"
         leases: list[Taken] = []
@@ -208,7 +208,7 @@ class Model:
         self._place_touched()
         return len(lost), queued, dead
 
-    def control(self, wanted: State, allowed_from: list[State]) -> State:
+    def set_state(self, wanted: State, allowed_from: list[State]) -> State:
         if wanted == "stopping" and not any(due >= self.now for due in self.workers.values()):
             wanted = "stopped"
         if self.status in allowed_from:
@@ -223,7 +223,7 @@ class Model:
             self.status = "stopped"
         return self.status
 
-    def drain(self, reason: str) -> int:
+    def filter_queued(self, reason: str) -> int:
         dropped = len(self.delayed)
         self._count(**{"delayed": -dropped, f"filtered:{reason}": dropped})
         self._count(reserved=-sum(url.is_seed for _, _, url in self.delayed))
@@ -236,7 +236,7 @@ class Model:
         self._place_touched()
         return dropped
 
-    def revive(self, letters: list[int]) -> int:
+    def retry_dead(self, letters: list[int]) -> int:
         if self.status == "finished":
             raise Refused("CrawlFinished")
         for letter in letters:
@@ -247,7 +247,7 @@ class Model:
         self._place_touched()
         return len(letters)
 
-    def forget(self, letters: list[int]) -> int:
+    def forget_dead(self, letters: list[int]) -> int:
         for letter in letters:
             self._open(letter)
             self._count(**{"filtered:forgotten": 1})
@@ -259,17 +259,17 @@ class Model:
             return 0
         if self.patterns[name].released is None:
             self.patterns[name] = self.patterns[name]._replace(released=self.now)
-        kept = self.aside.get(name, [])
+        kept = self.set_aside.get(name, [])
         new = sum(self.push(kept)) if kept else 0
-        self.aside.pop(name, None)
+        self.set_aside.pop(name, None)
         self._count(**{"filtered:pattern": -new, "discovered": -new})
         return new
 
     def state(self) -> helpers.State:
         """As `structures()` reads it from Redis."""
-        meta = {"state": self.status, "pages": self.limits.pages}
+        meta = {"state": self.status, "pages": self.plan.pages}
         return helpers.State(
-            meta={name: value for name, value in meta.items() if value != -1},
+            meta={name: value for name, value in meta.items() if value is not None},
             counts={name: count for name, count in self.counts.items() if count},
             hosts={
                 name: _record(host, self._reserved(host=host)) for name, host in self.hosts.items()
@@ -305,9 +305,9 @@ class Model:
             audit=set(filter(self.is_audited, self.seen)),
             layers=list(self.layers),
             patterns=dict(self.patterns),
-            aside={
+            set_aside={
                 name: [one.key or shown(one.entry) for one in kept]
-                for name, kept in self.aside.items()
+                for name, kept in self.set_aside.items()
                 if kept
             },
         )
@@ -322,10 +322,10 @@ class Model:
         self._count(discovered=1)
         if item.kind == Kind.FILTERED:
             self._count(**{f"filtered:{item.entry.decode()}": 1})
-        elif item.kind == Kind.ASIDE:
+        elif item.kind == Kind.SET_ASIDE:
             pattern, why, entry, key = unpack(item.entry)
             link = Push(Kind.LINK, item.host, item.level, entry, key.decode())
-            self._keep_aside(link, pattern.decode(), why.decode())
+            self._set_aside(link, pattern.decode(), why.decode())
         else:
             self._enqueue(Url(item.host, item.level, item.entry))
         if item.kind != Kind.UNFILTERED:
@@ -387,10 +387,10 @@ class Model:
                 self._count(done=1)
             case "filtered":
                 self._count(**{f"filtered:{how.reason}": 1})
-            case "aside":
+            case "set_aside":
                 assert how.entry is not None
                 kept = Push(Kind.UNFILTERED, url.host, url.level, url.entry, "")
-                self._keep_aside(kept, how.reason, how.entry.decode())
+                self._set_aside(kept, how.reason, how.entry.decode())
             case "dead":
                 self._bury(url.tried(), how.reason)
             case "retry":
@@ -425,23 +425,23 @@ class Model:
             self.groups[group].kept += by
             self._touched_groups.add(group)
 
-    def _keep_aside(self, kept: Push, pattern: str, why: str) -> None:
+    def _set_aside(self, kept: Push, pattern: str, why: str) -> None:
         name = f"{kept.host} {pattern}"
         known = self.patterns.get(name) or helpers.Pattern(why, self.now, urls=0)
         if known.released is not None:
             self._enqueue(Url(kept.host, kept.level, kept.entry))
             return
         self.patterns[name] = known._replace(urls=known.urls + 1)
-        self.aside.setdefault(name, []).append(kept)
+        self.set_aside.setdefault(name, []).append(kept)
         self._count(**{"filtered:pattern": 1})
 
     def _judge(self, keeper: Host | Group, url: Url, how: Settlement) -> None:
         host = self.hosts[url.host]
         if how.per_host:
-            keeper.per = how.per_host if how.per_host != self.limits.per_host else None
+            keeper.per = how.per_host if how.per_host != self.plan.per_host else None
         if how.failed:
             host.failures = host.failures + 1 if how.failed > 0 else 0
-            is_own = how.pause_ms > self.limits.delay_ms + CLOCK_MS
+            is_own = how.pause_ms > self.plan.delay_ms + CLOCK_MS
             host.pause = how.pause_ms // MINUTE_MS if is_own else None
         if how.hold_ms:
             held = keeper if how.failed > 1 else host
@@ -454,15 +454,15 @@ class Model:
             self._touched_groups.add(group)
         if per_host:
             keeper = self.groups[group] if group and self._is_paced else host
-            keeper.per = per_host if per_host != self.limits.per_host else None
+            keeper.per = per_host if per_host != self.plan.per_host else None
 
     def _take_back(self, worker: str, token: int, url: Url, apart: float) -> bool:
         if token not in self.kept:
             own_pause = self.hosts[url.host].pause or 0
-            minutes = max(self.limits.delay_ms // MINUTE_MS, own_pause)
+            minutes = max(self.plan.delay_ms // MINUTE_MS, own_pause)
             self._release(token, url, minutes, minutes > 0)
         self._end(worker, token)
-        if url.attempts >= self.limits.max_attempts:
+        if url.attempts >= self.plan.max_attempts:
             self._bury(url, "worker_lost")
             return False
         if url.attempts == 1:
@@ -529,9 +529,9 @@ class Model:
         if host.group:
             self._touched_groups.add(host.group)
         host.cooling = [due for due in host.cooling if due > self.now]
-        if 0 < self.limits.pages_per_host <= host.pages:
+        if _is_reached(self.plan.pages_per_host, host.pages):
             self._drop_own(host, "host_limit")
-        if is_given_up := 0 < self.limits.give_up <= host.failures:
+        if is_given_up := _is_reached(self.plan.give_up, host.failures):
             self._drop_own(host, "host_down")
         if self._is_spent(host):
             self._drop_own(host, "domain_limit")
@@ -580,38 +580,38 @@ class Model:
         )
 
     def _has_room(self, name: str, first: str) -> bool:
-        group, limits, free = self.groups[name], self.limits, 1
+        group, plan, free = self.groups[name], self.plan, 1
         if self._is_paced:
-            free = (group.per or limits.per_host) - group.out - len(group.cooling)
-        if limits.pages_per_domain and not self.hosts[first].next_has_moved:
-            free = min(free, limits.pages_per_domain - group.pages - group.out - group.kept)
+            free = (group.per or plan.per_host) - group.out - len(group.cooling)
+        if plan.pages_per_domain and not self.hosts[first].next_has_moved:
+            free = min(free, plan.pages_per_domain - group.pages - group.out - group.kept)
             if self.hosts[first].next_is_link:
                 reserved = self._reserved(group=name)
                 taken = group.pages + group.out + group.kept + reserved
-                free = min(free, limits.pages_per_domain - taken)
+                free = min(free, plan.pages_per_domain - taken)
         return not group.hold and free > 0
 
     @property
     def _is_paced(self) -> bool:
-        return self.limits.group != HOST
+        return self.plan.group != HOST
 
     def _is_spent(self, host: Host) -> bool:
-        most = self.limits.pages_per_domain
-        return bool(host.group) and 0 < most <= self.groups[host.group].pages
+        most = self.plan.pages_per_domain
+        return bool(host.group) and _is_reached(most, self.groups[host.group].pages)
 
     def _is_to_drop(self, name: str) -> bool:
         return self._is_spent(self.hosts[name]) and not self.hosts[name].next_has_moved
 
     def _free_slots(self, host: Host) -> float:
-        free: float = (host.per or self.limits.per_host) - host.out - len(host.cooling)
+        free: float = (host.per or self.plan.per_host) - host.out - len(host.cooling)
         if host.group and self._is_paced:
             free = inf
         if host.failures:
             free = 1 - host.out - len(host.cooling)
-        if self.limits.pages_per_host and not host.next_has_moved:
+        if self.plan.pages_per_host and not host.next_has_moved:
             reserved = self._reserved(host=host) if host.next_is_link else 0
             taken = host.pages + host.out + host.kept + reserved
-            free = min(free, self.limits.pages_per_host - taken)
+            free = min(free, self.plan.pages_per_host - taken)
         return free
 
     def _drop_own(self, host: Host, reason: str) -> None:
@@ -682,3 +682,7 @@ def _shown(host: Host) -> dict[float, list[str]]:
 
 def _url(url: Url) -> tuple[str, float, str]:
     return url.host, url.level, shown(url.entry)
+
+
+def _is_reached(limit: int | None, count: int) -> bool:
+    return limit is not None and limit <= count

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+import pytest
+
+from crawlproj.frontier.clock import clock_s
 from crawlproj.frontier.messages import Push, Settlement
 from crawlproj.frontier.scripts import script
+from crawlproj.worker import heartbeat
 from crawlproj.worker.exchange import Worker
-from crawlproj.worker.surroundings import Surroundings
+from crawlproj.worker.hooks import Hooks
 
 Death = Literal["push", "settle"] | None
 """The script that the worker does not live to call."""
@@ -40,7 +44,7 @@ async def hand_in(
     [shard] = worker.frontier.shards
     client, shard.client = shard.client, Mortal(shard.client, dies_before)
     try:
-        worker.held = 1
+        worker.begun = 1
         for link in links:
             worker.push(link)
         worker.end(settlement)
@@ -49,8 +53,13 @@ async def hand_in(
         shard.client = client
 
 
-class Judged(Surroundings):
-    """Surroundings in which a settlement is its own verdict."""
+class Judged(Hooks):
+    """Hooks in which a settlement is its own verdict."""
 
     async def verdict(self, ended: Settlement) -> tuple[int, Settlement]:
         return 0, ended
+
+
+def let_pass(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Let a worker believe that so much time has passed since it was made."""
+    monkeypatch.setattr(heartbeat, "clock_s", lambda: clock_s() + seconds)

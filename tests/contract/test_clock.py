@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from crawlproj.frontier.frontier import Frontier
-from crawlproj.frontier.limits import Limits
+from crawlproj.frontier.plan import Plan
 from crawlproj.server.connection import connect
-from tests.contract.fleet import done
+from tests.contract.shared_crawl import done
 from tests.lua.helpers import CRAWL, A, B, link
+from tests.servers.frontier import push_all
 from tests.servers.redis import PATIENCE, RedisServer, server_binary
 
 TIMEOUT_MS = 60_000
@@ -61,18 +62,18 @@ def runs_with(environment: Mapping[str, str]) -> bool:
 
 async def _join(server: RedisServer, name: str) -> Frontier:
     frontier = Frontier(await connect(server.url), CRAWL, name)
-    await frontier.open(Limits(seen_capacity=1000), {}, "run")
+    await frontier.open(Plan(seen_capacity=1000), "run")
     await frontier.renew(TIMEOUT_MS, {})
     return frontier
 
 
 @pytest.mark.parametrize("step_s", [HOUR_S, -HOUR_S], ids=["forward", "back"])
-def test_hosts_and_workers_do_not_notice_that_the_clock_is_set_by_an_hour(
+async def test_hosts_and_workers_do_not_notice_that_the_clock_is_set_by_an_hour(
     server: SetServer, step_s: int
 ) -> None:
-    async def test() -> None:
+    async with asyncio.timeout(60 * PATIENCE):
         first, second = await _join(server, "first"), await _join(server, "second")
-        await first.push([link(host, path) for host in (A, B) for path in ("/1", "/2")])
+        await push_all(first, [link(host, path) for host in (A, B) for path in ("/1", "/2")])
         under_way, ended = (await first.lease(2)).leases
         assert await done(first, [ended], pause_ms=1000) == 0
         before_s = (await first.client.time())[0]
@@ -86,5 +87,3 @@ def test_hosts_and_workers_do_not_notice_that_the_clock_is_set_by_an_hour(
         assert await done(first, [under_way]) == 0
         for one in (first, second):
             await one.close()
-
-    asyncio.run(asyncio.wait_for(test(), 60 * PATIENCE))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
+from functools import partial
 
 import pytest
 
+from crawlproj.discover.checking import CheckingDiscovery
 from crawlproj.frontier.frontier import Frontier
-from crawlproj.frontier.limits import Limits
+from crawlproj.frontier.plan import Plan
 from crawlproj.frontier.records import summarise
+from crawlproj.running import ReadPage
 from crawlproj.server.connection import connect
 from crawlproj.urls import normalise
-from tests.contract.discovering import a_worker, an_offline_worker, discovery_of, pushes_of
+from tests.contract.discovering import a_worker, an_offline_worker, discovery_of
 from tests.servers.redis import RedisServer
 
 
@@ -19,7 +21,7 @@ async def queued_after(redis_url: str, pages: dict[str, list[str]]) -> set[str]:
     """The URLs in the frontier once a worker has read pages with these links, one by one."""
     client = await connect(redis_url)
     frontier = Frontier(client, "c", "w")
-    await frontier.open(Limits(per_host=100, seen_capacity=1000), {}, "run")
+    await frontier.open(Plan(per_host=100, seen_capacity=1000), "run")
     await frontier.renew(60_000, {})
     worker = a_worker(frontier)
     discovery = discovery_of(worker)
@@ -32,21 +34,21 @@ async def queued_after(redis_url: str, pages: dict[str, list[str]]) -> set[str]:
 
 
 @pytest.mark.parametrize("href", ["http.client.html", "https-setup/", "httpd", "http:page", "os"])
-def test_a_relative_link_is_another_page_in_another_folder_however_often_it_was_met(
+async def test_a_relative_link_is_another_page_in_another_folder_however_often_it_was_met(
     redis_server: RedisServer, href: str
 ) -> None:
     pages = ["http://a/1/x", "http://a/1/y", "http://a/1/z", "http://a/2/x", "http://b/1/x"]
-    found = asyncio.run(queued_after(redis_server.url, {page: [href] for page in pages}))
+    found = await queued_after(redis_server.url, {page: [href] for page in pages})
     target = href.removeprefix("http:")
     assert found == {f"http://a/1/{target}", f"http://a/2/{target}", f"http://b/1/{target}"}
 
 
 @pytest.mark.parametrize("href", ["http://c/page", "https://c/page"])
-def test_an_absolute_link_is_one_page_wherever_it_is_met(
+async def test_an_absolute_link_is_one_page_wherever_it_is_met(
     redis_server: RedisServer, href: str
 ) -> None:
     pages = ["http://a/1/x", "http://a/1/y", "http://a/1/z", "http://b/x"]
-    assert asyncio.run(queued_after(redis_server.url, {page: [href] for page in pages})) == {href}
+    assert await queued_after(redis_server.url, {page: [href] for page in pages}) == {href}
 
 
 @pytest.mark.parametrize(
@@ -57,21 +59,23 @@ def test_an_absolute_link_is_one_page_wherever_it_is_met(
         ["/.//c/page", "//c/page"],
     ],
 )
-def test_a_path_that_begins_with_two_slashes_is_not_taken_for_another_host(
+async def test_a_path_that_begins_with_two_slashes_is_not_taken_for_another_host(
     redis_server: RedisServer, hrefs: list[str]
 ) -> None:
     one, other = hrefs
     pages = {"http://a/1": [one], "http://a/2": [one], "http://a/3": [one], "http://a/4": [other]}
-    found = asyncio.run(queued_after(redis_server.url, pages))
+    found = await queued_after(redis_server.url, pages)
     assert found == {"http://a//c/page", "http://c/page"}
 
 
 @pytest.mark.parametrize(
     "spelled", ["/x#part", "x", "http://a/x", "/y/../x", "//a/x", "/x?utm_id=1"]
 )
-def test_a_link_is_known_however_it_is_spelled(redis_server: RedisServer, spelled: str) -> None:
+async def test_a_link_is_known_however_it_is_spelled(
+    redis_server: RedisServer, spelled: str
+) -> None:
     pages = {f"http://a/{number}": [spelled, "/x"] for number in range(4)}
-    assert asyncio.run(queued_after(redis_server.url, pages)) == {"http://a/x"}
+    assert await queued_after(redis_server.url, pages) == {"http://a/x"}
 
 
 @pytest.mark.parametrize(("keeps", "referer"), [(True, "http://a/"), (False, "")])
@@ -81,5 +85,23 @@ def test_where_a_link_was_found_is_kept_unless_the_crawl_goes_without(
     worker = an_offline_worker()
     base = normalise("http://a/")
     discovery_of(worker, keeps_referer=keeps).follow(["/x"], base, 1, str(base))
-    [link] = pushes_of(worker)
+    [link] = worker.collected
     assert summarise(link.host, link.entry).referer == referer
+
+
+def test_what_was_made_of_links_is_remembered_for_the_page_in_hand_alone() -> None:
+    make = partial(CheckingDiscovery, check="all")
+    discovery = discovery_of(an_offline_worker(), make=make)
+    assert isinstance(discovery, CheckingDiscovery)
+    sitemap, page = normalise("http://a/sitemap.xml"), normalise("http://a/1/")
+
+    def read_sitemap() -> None:
+        discovery.follow([f"/{number}" for number in range(100)], sitemap, 1, str(sitemap))
+
+    read_sitemap()
+    assert discovery.resolved == {}
+    for href in ("x", "y"):
+        discovery.read(ReadPage(page, b"", [href], page, 0))
+        read_sitemap()
+        discovery.ask(["z"], page, 1, str(page), "utf-8")
+        assert discovery.resolved == {href: normalise(f"http://a/1/{href}")}

@@ -7,16 +7,16 @@ a long queue has one turn like everybody. A turn takes the front of a list, what
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 from redis import Redis
 
 from crawlproj.frontier.frontier import Frontier
-from tests.contract.fleet import Fleet, done
+from tests.contract.shared_crawl import SharedCrawl, done
 from tests.lua.helpers import link, unfiltered
+from tests.servers.frontier import push_all
 from tests.servers.redis import RedisServer
 
 SLOW, HUGE = "http://slow", "http://huge"
@@ -26,41 +26,33 @@ TURNS = 3
 
 
 @pytest.fixture
-def fleet(redis_server: RedisServer, redis: Redis) -> Iterator[Fleet]:
-    with asyncio.Runner() as runner:
-        fleet = Fleet(redis_server.url, redis, runner, shards=1)
-        try:
-            yield fleet
-        finally:
-            fleet.close()
+async def crawl(redis_server: RedisServer, redis: Redis) -> AsyncIterator[SharedCrawl]:
+    async with SharedCrawl(redis_server.url, redis, shards=1) as crawl:
+        yield crawl
 
 
-def test_normal_hosts_have_every_turn_beside_a_slow_host_and_a_huge_one(fleet: Fleet) -> None:
-    async def test() -> None:
-        frontier = await fleet.join("w")
-        await frontier.push(link(SLOW, f"/{number}") for number in range(TURNS + 1))
-        [never_ends] = (await frontier.lease(1)).leases
-        await fill(frontier, QUEUED)
-        for number in range(TURNS):
-            await frontier.push(link(host, f"/{number}") for host in NORMAL)
-        for _ in range(TURNS):
-            hosts = [host async for host in one_turn_each(frontier, 1 + len(NORMAL))]
-            assert sorted(hosts) == sorted([HUGE, *NORMAL])
-        assert never_ends.host == SLOW
+async def test_normal_hosts_have_every_turn_beside_a_slow_host_and_a_huge_one(
+    crawl: SharedCrawl,
+) -> None:
+    frontier = await crawl.join("w")
+    await push_all(frontier, [link(SLOW, f"/{number}") for number in range(TURNS + 1)])
+    [never_ends] = (await frontier.lease(1)).leases
+    await fill(frontier, QUEUED)
+    for number in range(TURNS):
+        await push_all(frontier, [link(host, f"/{number}") for host in NORMAL])
+    for _ in range(TURNS):
+        hosts = [host async for host in one_turn_each(frontier, 1 + len(NORMAL))]
+        assert sorted(hosts) == sorted([HUGE, *NORMAL])
+    assert never_ends.host == SLOW
 
-    fleet.run(test())
 
-
-def test_a_turn_costs_as_much_however_many_urls_are_queued(fleet: Fleet) -> None:
-    async def test() -> None:
-        frontier = await fleet.join("w")
-        costs = []
-        for queued in (100, QUEUED):
-            await fill(frontier, queued)
-            costs.append(min([await cost_of_a_turn(frontier, fleet.redis) for _ in range(10)]))
-        assert costs[0] == costs[1]
-
-    fleet.run(test())
+async def test_a_turn_costs_as_much_however_many_urls_are_queued(crawl: SharedCrawl) -> None:
+    frontier = await crawl.join("w")
+    costs = []
+    for queued in (100, QUEUED):
+        await fill(frontier, queued)
+        costs.append(min([await cost_of_a_turn(frontier, crawl.redis) for _ in range(10)]))
+    assert costs[0] == costs[1]
 
 
 async def cost_of_a_turn(frontier: Frontier, redis: Any) -> int:
@@ -73,7 +65,7 @@ async def cost_of_a_turn(frontier: Frontier, redis: Any) -> int:
 async def fill(frontier: Frontier, queued: int) -> None:
     for start in range(0, queued, 5000):
         some = range(start, min(queued, start + 5000))
-        await frontier.push(unfiltered(HUGE, f"/{number}") for number in some)
+        await push_all(frontier, [unfiltered(HUGE, f"/{number}") for number in some])
 
 
 async def one_turn_each(frontier: Frontier, hosts: int) -> Any:

@@ -9,66 +9,62 @@ from typing import Any
 import pytest
 
 from crawlproj.frontier.frontier import Frontier
-from crawlproj.frontier.levels import MOVED
+from crawlproj.frontier.levels import MOVED, seed_level
 from crawlproj.frontier.messages import Lease, Push, Settlement, State
 from crawlproj.frontier.refusals import CrawlFinished
 from crawlproj.frontier.shard import Shard
 from crawlproj.operate import dead_letters
-from tests.contract.fleet import (
-    Fleet,
+from tests.contract.shared_crawl import (
+    SharedCrawl,
     crawl_all,
     done,
     hosts_of,
     web,
 )
 from tests.lua.helpers import MINUTE_MS, link, seed, shown, unfiltered
+from tests.servers.frontier import push_all
 
 
-def test_a_crawl_is_not_finished_while_anything_is_left_on_any_shard(fleet: Fleet) -> None:
-    async def test() -> None:
-        worker = await fleet.join("w")
-        await worker.push(web(1))
-        while leases := (await worker.lease(1)).leases:
-            assert await worker.finish() == "running"
-            assert [state.meta["state"] for state in fleet.states()] == ["running"] * fleet.shards
-            await done(worker, leases)
-        assert await worker.finish() == "finished"
-        assert (await worker.lease(1)).state == "finished"
+async def test_a_crawl_is_not_finished_while_anything_is_left_on_any_shard(
+    crawl: SharedCrawl,
+) -> None:
+    worker = await crawl.join("w")
+    await push_all(worker, web(1))
+    while leases := (await worker.lease(1)).leases:
+        assert await worker.finish() == "running"
+        assert [state.meta["state"] for state in crawl.states()] == ["running"] * crawl.shards
+        await done(worker, leases)
+    assert await worker.finish() == "finished"
+    assert (await worker.lease(1)).state == "finished"
 
-    fleet.run(test())
 
-
-def test_a_child_pushed_to_another_shard_just_before_its_parent_is_settled_keeps_the_crawl_open(
-    sharded: Fleet,
+async def test_a_child_pushed_to_another_shard_just_before_its_parent_is_settled_keeps_a_crawl_open(
+    sharded: SharedCrawl,
 ) -> None:
     """Whatever two steps of finish() the push and the settling come between."""
+    for moment in range(12):
+        worker = await sharded.join("w", run=f"run{moment}")
+        other = await sharded.join("other", run=f"run{moment}")
+        for parent_shard, child_shard in ((0, 2), (2, 0), (1, 0)):
+            parent = link(hosts_of(worker, parent_shard)[0], f"/{parent_shard}{child_shard}")
+            child = link(hosts_of(worker, child_shard)[0], f"/{parent_shard}{child_shard}c")
+            await push_all(other, [parent])
+            leases = (await other.lease(1)).leases
 
-    async def test() -> None:
-        for moment in range(12):
-            worker = await sharded.join("w", run=f"run{moment}")
-            other = await sharded.join("other", run=f"run{moment}")
-            for parent_shard, child_shard in ((0, 2), (2, 0), (1, 0)):
-                parent = link(hosts_of(worker, parent_shard)[0], f"/{parent_shard}{child_shard}")
-                child = link(hosts_of(worker, child_shard)[0], f"/{parent_shard}{child_shard}c")
-                await other.push([parent])
-                leases = (await other.lease(1)).leases
-
-                move = partial(_push_and_settle, other, child, leases)
-                assert await _finish_with(worker, moment, move) == "running"
-                assert len(await crawl_all(worker)) == 1
-            assert await worker.finish() == "finished"
-
-    sharded.run(test())
+            move = partial(_push_and_settle, other, child, leases)
+            assert await _finish_with(worker, moment, move) == "running"
+            assert len(await crawl_all(worker)) == 1
+        assert await worker.finish() == "finished"
 
 
 async def _push_and_settle(frontier: Frontier, child: Push, parents: list[Lease]) -> None:
-    await frontier.push([child])
+    await push_all(frontier, [child])
     await done(frontier, parents)
 
 
 async def _push_or_note(frontier: Frontier, push: Push, refused: list[CrawlFinished]) -> None:
     try:
-        await frontier.push([push])
+        await push_all(frontier, [push])
     except CrawlFinished as error:
         refused.append(error)
 
@@ -100,140 +96,120 @@ async def _finish_with(frontier: Frontier, moment: int, interfere: Any) -> str:
     return state
 
 
-def test_a_seed_that_comes_while_the_crawl_is_being_finished_is_taken_in_or_refused(
-    sharded: Fleet,
+async def test_a_seed_that_comes_while_the_crawl_is_being_finished_is_taken_in_or_refused(
+    sharded: SharedCrawl,
 ) -> None:
-    async def test() -> None:
-        finished = 0
-        for moment in range(12):
-            worker = await sharded.join("w", run=f"run{moment}")
-            other = await sharded.join("other", run=f"run{moment}")
-            refused: list[CrawlFinished] = []
-            add = partial(_push_or_note, other, seed(hosts_of(other, 0)[0], "/"), refused)
-            state = await _finish_with(worker, moment, add)
-            states = {one.meta["state"] for one in sharded.states()}
-            assert states == {state}
-            assert (state == "finished") == bool(refused)
-            finished += bool(refused)
-            await crawl_all(worker)
-            await worker.finish()
-        assert 0 < finished < 12
-
-    sharded.run(test())
+    finished = 0
+    for moment in range(12):
+        worker = await sharded.join("w", run=f"run{moment}")
+        other = await sharded.join("other", run=f"run{moment}")
+        refused: list[CrawlFinished] = []
+        add = partial(_push_or_note, other, seed(hosts_of(other, 0)[0], "/"), refused)
+        state = await _finish_with(worker, moment, add)
+        states = {one.meta["state"] for one in sharded.states()}
+        assert states == {state}
+        assert (state == "finished") == bool(refused)
+        finished += bool(refused)
+        await crawl_all(worker)
+        await worker.finish()
+    assert 0 < finished < 12
 
 
-def test_a_worker_that_died_while_it_finished_the_crawl_leaves_it_open(sharded: Fleet) -> None:
-    async def test() -> None:
-        worker = await sharded.join("w")
-        await worker.shards[2].finish()
-        assert (await worker.lease(1)).state == "running"
-        assert await worker.finish() == "finished"
-        await sharded.join("w", run="next")
-        worker = await sharded.join("w", run="next")
-        await worker.shards[2].finish()
-        later = await sharded.join("later", run="another")
-        assert sharded.last is not None and sharded.last.mode == "joined"
-        assert await later.push(web(1)) == 12
-        assert len(await crawl_all(later)) == 12
+async def test_a_worker_that_died_while_it_finished_the_crawl_leaves_it_open(
+    sharded: SharedCrawl,
+) -> None:
+    worker = await sharded.join("w")
+    await worker.shards[2].finish()
+    assert (await worker.lease(1)).state == "running"
+    assert await worker.finish() == "finished"
+    await sharded.join("w", run="next")
+    worker = await sharded.join("w", run="next")
+    await worker.shards[2].finish()
+    later = await sharded.join("later", run="another")
+    assert sharded.last is not None and sharded.last.mode == "joined"
+    assert await push_all(later, web(1)) == 12
+    assert len(await crawl_all(later)) == 12
 
-    sharded.run(test())
 
-
-def test_a_worker_that_is_slow_to_finish_the_crawl_does_not_end_it_over_what_has_come_meanwhile(
-    sharded: Fleet,
+async def test_a_worker_that_is_slow_to_finish_a_crawl_does_not_end_it_over_what_has_come_meanwhile(
+    sharded: SharedCrawl,
 ) -> None:
     """A seed comes to the first shard while the others have been ended, and its page, which is
     done before the slow worker comes to that shard, leads to one of those."""
+    worker, other = await sharded.join("w"), await sharded.join("other")
+    hosts = [hosts_of(worker, number)[0] for number in range(3)]
 
-    async def test() -> None:
-        worker, other = await sharded.join("w"), await sharded.join("other")
-        hosts = [hosts_of(worker, number)[0] for number in range(3)]
+    async def come_meanwhile() -> None:
+        await push_all(other, [seed(hosts[0], "/")])
+        leases = (await other.lease(1)).leases
+        await other.reopen()
+        await push_all(other, [link(hosts[2], "/child")])
+        await done(other, leases)
 
-        async def come_meanwhile() -> None:
-            await other.push([seed(hosts[0], "/")])
-            leases = (await other.lease(1)).leases
-            await other.reopen()
-            await other.push([link(hosts[2], "/child")])
-            await done(other, leases)
-
-        calls_before_the_first_shard = 1 + 2 * 3 + 2
-        state = await _finish_with(worker, calls_before_the_first_shard, come_meanwhile)
-        assert (state, await worker.state()) == ("running", "running")
-        assert await crawl_all(worker) == [f"{hosts[2]}/child"]
-        assert await worker.finish() == "finished"
-
-    sharded.run(test())
+    calls_before_the_first_shard = 1 + 2 * 3 + 2
+    state = await _finish_with(worker, calls_before_the_first_shard, come_meanwhile)
+    assert (state, await worker.state()) == ("running", "running")
+    assert await crawl_all(worker) == [f"{hosts[2]}/child"]
+    assert await worker.finish() == "finished"
 
 
-def test_a_dead_letter_of_a_shard_that_has_ended_before_the_others_is_tried_again_at_once(
-    sharded: Fleet,
+async def test_a_dead_letter_of_a_shard_that_has_ended_before_the_others_is_tried_again_at_once(
+    sharded: SharedCrawl,
 ) -> None:
-    async def test() -> None:
-        worker = await sharded.join("w")
-        await worker.push([link(hosts_of(worker, 2)[0], "/")])
-        (lease,) = (await worker.lease(1)).leases
-        await worker.settle([(lease.shard, Settlement(lease.token, "dead", reason="dns"))])
-        await worker.shards[2].finish()
-        letters = [letter async for letter in dead_letters.find(worker, dead_letters.Wanted())]
-        assert await dead_letters.retry(worker, letters) == 1
-        assert len(await crawl_all(worker)) == 1
-        assert await worker.finish() == "finished"
-
-    sharded.run(test())
+    worker = await sharded.join("w")
+    await push_all(worker, [link(hosts_of(worker, 2)[0], "/")])
+    (lease,) = (await worker.lease(1)).leases
+    await worker.settle([(lease.shard, Settlement(lease.token, "dead", reason="dns"))])
+    await worker.shards[2].finish()
+    letters = [letter async for letter in dead_letters.find(worker, dead_letters.Selection())]
+    assert await dead_letters.retry(worker, letters) == 1
+    assert len(await crawl_all(worker)) == 1
+    assert await worker.finish() == "finished"
 
 
-def test_a_crawl_stops_when_no_lease_is_out_on_any_shard(fleet: Fleet) -> None:
-    async def test() -> None:
-        worker = await fleet.join("w")
-        await worker.push(web(2))
-        leases = (await worker.lease(12)).leases
-        assert await worker.control("stopping", ["running"]) == "stopping"
-        assert (await worker.lease(1)).leases == []
-        assert await worker.finish() == "stopping"
-        await done(worker, leases)
-        assert await worker.finish() == "stopped"
-        assert [state.meta["state"] for state in fleet.states()] == ["stopped"] * fleet.shards
-        again = await fleet.join("again", run="later")
-        assert fleet.last is not None and fleet.last.mode == "resumed"
-        assert len(await crawl_all(again)) == 24 - len(leases)
-
-    fleet.run(test())
+async def test_a_crawl_stops_when_no_lease_is_out_on_any_shard(crawl: SharedCrawl) -> None:
+    worker = await crawl.join("w")
+    await push_all(worker, web(2))
+    leases = (await worker.lease(12)).leases
+    assert await worker.set_state("stopping", ["running"]) == "stopping"
+    assert (await worker.lease(1)).leases == []
+    assert await worker.finish() == "stopping"
+    await done(worker, leases)
+    assert await worker.finish() == "stopped"
+    assert [state.meta["state"] for state in crawl.states()] == ["stopped"] * crawl.shards
+    again = await crawl.join("again", run="later")
+    assert crawl.last is not None and crawl.last.mode == "resumed"
+    assert len(await crawl_all(again)) == 24 - len(leases)
 
 
-def test_pausing_and_resuming_reaches_every_shard(fleet: Fleet) -> None:
-    async def test() -> None:
-        worker = await fleet.join("w")
-        await worker.push(web(1))
-        assert await worker.control("paused", ["running"]) == "paused"
-        batch = await worker.lease(9)
-        assert (batch.state, batch.leases) == ("paused", [])
-        assert await worker.control("running", ["paused"]) == "running"
-        assert len(await crawl_all(worker)) == 12
-
-    fleet.run(test())
+async def test_pausing_and_resuming_reaches_every_shard(crawl: SharedCrawl) -> None:
+    worker = await crawl.join("w")
+    await push_all(worker, web(1))
+    assert await worker.set_state("paused", ["running"]) == "paused"
+    batch = await worker.lease(9)
+    assert (batch.state, batch.leases) == ("paused", [])
+    assert await worker.set_state("running", ["paused"]) == "running"
+    assert len(await crawl_all(worker)) == 12
 
 
 @pytest.mark.parametrize(("before", "wanted"), [("running", "paused"), ("paused", "running")])
-def test_a_crawl_is_said_to_run_only_if_no_shard_is_paused(
-    sharded: Fleet, monkeypatch: pytest.MonkeyPatch, before: State, wanted: State
+async def test_a_crawl_is_said_to_run_only_if_no_shard_is_paused(
+    sharded: SharedCrawl, monkeypatch: pytest.MonkeyPatch, before: State, wanted: State
 ) -> None:
     """Also after a command that died half-way."""
-    control = Shard.control
+    set_state = Shard.set_state
 
     async def dies(shard: Shard, *args: Any) -> State:
         if shard.number == 1:
             raise ConnectionError
-        return await control(shard, *args)
+        return await set_state(shard, *args)
 
-    async def test() -> None:
-        worker = await sharded.join("w")
-        await worker.control(before, ["running"])
-        monkeypatch.setattr(Shard, "control", dies)
-        with pytest.raises(ConnectionError):
-            await worker.control(wanted, [before])
-        assert (await worker.lease(1)).state == await worker.state() == "paused"
-
-    sharded.run(test())
+    worker = await sharded.join("w")
+    await worker.set_state(before, ["running"])
+    monkeypatch.setattr(Shard, "set_state", dies)
+    with pytest.raises(ConnectionError):
+        await worker.set_state(wanted, [before])
+    assert (await worker.lease(1)).state == await worker.state() == "paused"
 
 
 async def _crawl_within_budget(frontier: Frontier) -> int:
@@ -241,95 +217,84 @@ async def _crawl_within_budget(frontier: Frontier) -> int:
     for _ in range(50):
         fetched += len(await crawl_all(frontier, 1))
         await frontier.balance_pages()
-        if (await frontier.counts()).get("done", 0) >= frontier.limits.pages:
-            await frontier.drain("page_limit")
+        if (await frontier.counts()).get("done", 0) >= frontier.plan.pages:
+            await frontier.filter_queued("page_limit")
             return fetched
     raise AssertionError("the budget was not used up")
 
 
 @pytest.mark.parametrize("pages", [1, 2, 10, 23])
-def test_the_page_budget_is_exact_over_all_shards(fleet: Fleet, pages: int) -> None:
-    async def test() -> None:
-        worker = await fleet.join("w", pages=pages)
-        await worker.push(web(30, hosts_of(worker, fleet.shards - 1)[:2]))
-        assert await _crawl_within_budget(worker) == pages
-        assert (await worker.counts())["filtered:page_limit"] == 60 - pages
-        assert await worker.finish() == "finished"
-
-    fleet.run(test())
+async def test_the_page_budget_is_exact_over_all_shards(crawl: SharedCrawl, pages: int) -> None:
+    worker = await crawl.join("w", pages=pages)
+    await push_all(worker, web(30, hosts_of(worker, crawl.shards - 1)[:2]))
+    assert await _crawl_within_budget(worker) == pages
+    assert (await worker.counts())["filtered:page_limit"] == 60 - pages
+    assert await worker.finish() == "finished"
 
 
-def test_seeds_of_one_shard_have_the_pages_that_links_of_others_would(sharded: Fleet) -> None:
-    async def test() -> None:
-        worker = await sharded.join("w", pages=9)
-        seeds = [
-            seed(host, f"/seed{number}", worker.seed_level(0))
-            for host in hosts_of(worker, 2)[:2]
-            for number in range(4)
-        ]
-        elsewhere = [hosts_of(worker, 0)[0], hosts_of(worker, 1)[0]]
-        await worker.push([*web(30, elsewhere), *seeds])
-        await worker.keep_pages_for_seeds()
-        fetched = await crawl_all(worker)
-        assert set(fetched) >= {one.host + shown(one.entry) for one in seeds}
-        assert len(fetched) == 9
-
-    sharded.run(test())
-
-
-def test_a_seed_is_fetched_whose_robots_txt_has_moved_to_a_shard_without_pages(
-    sharded: Fleet,
+async def test_seeds_of_one_shard_have_the_pages_that_links_of_others_would(
+    sharded: SharedCrawl,
 ) -> None:
-    async def test() -> None:
-        worker = await sharded.join("w", pages=3)
-        here, beside, *_ = hosts_of(worker, 0)
-        there = hosts_of(worker, 1)[0]
-        await worker.push([link(there, "/1"), link(there, "/2"), link(hosts_of(worker, 2)[0], "/")])
-        await crawl_all(worker)
-        await worker.push([seed(here, "/seed", worker.seed_level(0)), link(beside, "/")])
-        [(shard, waits)] = [(one.shard, one.token) for one in (await worker.lease(9)).leases]
-        a_while = Settlement(waits, "wait", delay_ms=MINUTE_MS, hold_ms=MINUTE_MS)
-        await worker.settle([(shard, a_while)])
-        await worker.push([unfiltered(there, "/robots.txt", MOVED)])
-        await worker.balance_pages()
-        [moved] = (await worker.lease(9)).leases
-        assert (moved.host, moved.level) == (there, MOVED)
-        await worker.settle([(moved.shard, Settlement(moved.token, "filtered", reason="robots"))])
-        sharded.at(5)
-        assert await crawl_all(worker) == [f"{here}/seed"]
+    worker = await sharded.join("w", pages=9)
+    seeds = [
+        seed(host, f"/seed{number}", seed_level(0))
+        for host in hosts_of(worker, 2)[:2]
+        for number in range(4)
+    ]
+    elsewhere = [hosts_of(worker, 0)[0], hosts_of(worker, 1)[0]]
+    await push_all(worker, [*web(30, elsewhere), *seeds])
+    await worker.keep_pages_for_seeds()
+    fetched = await crawl_all(worker)
+    assert set(fetched) >= {one.host + shown(one.entry) for one in seeds}
+    assert len(fetched) == 9
 
-    sharded.run(test())
+
+async def test_a_seed_is_fetched_whose_robots_txt_has_moved_to_a_shard_without_pages(
+    sharded: SharedCrawl,
+) -> None:
+    worker = await sharded.join("w", pages=3)
+    here, beside, *_ = hosts_of(worker, 0)
+    there = hosts_of(worker, 1)[0]
+    await push_all(
+        worker, [link(there, "/1"), link(there, "/2"), link(hosts_of(worker, 2)[0], "/")]
+    )
+    await crawl_all(worker)
+    await push_all(worker, [seed(here, "/seed", seed_level(0)), link(beside, "/")])
+    [(shard, waits)] = [(one.shard, one.token) for one in (await worker.lease(9)).leases]
+    a_while = Settlement(waits, "wait", delay_ms=MINUTE_MS, hold_ms=MINUTE_MS)
+    await worker.settle([(shard, a_while)])
+    await push_all(worker, [unfiltered(there, "/robots.txt", MOVED)])
+    await worker.balance_pages()
+    [moved] = (await worker.lease(9)).leases
+    assert (moved.host, moved.level) == (there, MOVED)
+    await worker.settle([(moved.shard, Settlement(moved.token, "filtered", reason="robots"))])
+    sharded.at(5)
+    assert await crawl_all(worker) == [f"{here}/seed"]
 
 
 @pytest.mark.parametrize("steps", [1, 2])
-def test_a_process_that_dies_while_it_moves_budget_neither_loses_nor_doubles_a_page(
-    sharded: Fleet, steps: int
+async def test_a_process_that_dies_while_it_moves_budget_neither_loses_nor_doubles_a_page(
+    sharded: SharedCrawl, steps: int
 ) -> None:
-    async def test() -> None:
-        worker = await sharded.join("w", pages=9)
-        await worker.push(web(30, hosts_of(worker, 2)[:1]))
-        assert len(await crawl_all(worker, 1)) == 3
-        giver, taker = worker.shards[0], worker.shards[2]
-        number, to, pages = await giver.call("give", [taker.number, 0])
-        assert (to, pages) == (2, 3)
-        if steps == 2:
-            await taker.call("take", [giver.number, number, pages])
-        survivor = await sharded.join("survivor")
-        assert await _crawl_within_budget(survivor) == 6
-        assert sum(state.meta["pages"] for state in sharded.states()) == 9
-
-    sharded.run(test())
+    worker = await sharded.join("w", pages=9)
+    await push_all(worker, web(30, hosts_of(worker, 2)[:1]))
+    assert len(await crawl_all(worker, 1)) == 3
+    giver, taker = worker.shards[0], worker.shards[2]
+    number, to, pages = await giver.call("offer_pages", [taker.number, 0])
+    assert (to, pages) == (2, 3)
+    if steps == 2:
+        await taker.call("take_pages", [giver.number, number, pages])
+    survivor = await sharded.join("survivor")
+    assert await _crawl_within_budget(survivor) == 6
+    assert sum(state.meta["pages"] for state in sharded.states()) == 9
 
 
-def test_workers_that_move_budget_at_the_same_time_move_it_once(sharded: Fleet) -> None:
-    async def test() -> None:
-        workers = [await sharded.join(f"w{number}", pages=30) for number in range(3)]
-        await workers[0].push(web(60, hosts_of(workers[0], 1)[:1]))
-        for _ in range(4):
-            await crawl_all(workers[0], 1)
-            await asyncio.gather(*(worker.balance_pages() for worker in workers))
+async def test_workers_that_move_budget_at_the_same_time_move_it_once(sharded: SharedCrawl) -> None:
+    workers = [await sharded.join(f"w{number}", pages=30) for number in range(3)]
+    await push_all(workers[0], web(60, hosts_of(workers[0], 1)[:1]))
+    for _ in range(4):
         await crawl_all(workers[0], 1)
-        assert (await workers[0].counts())["done"] == 30
-        assert sum(state.meta["pages"] for state in sharded.states()) == 30
-
-    sharded.run(test())
+        await asyncio.gather(*(worker.balance_pages() for worker in workers))
+    await crawl_all(workers[0], 1)
+    assert (await workers[0].counts())["done"] == 30
+    assert sum(state.meta["pages"] for state in sharded.states()) == 30

@@ -4,9 +4,8 @@ and it can be purged."""
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import msgpack
@@ -17,12 +16,13 @@ from scrapy.settings import Settings
 
 from crawlproj.commands.purge import Command
 from crawlproj.config import Config
-from crawlproj.discover.seeds import Intake, SeedList, parse_seed
+from crawlproj.discover.seeds import SeedIntake, SeedList, parse_seed
 from crawlproj.errors import ConfigError, CrawlError
 from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier
-from crawlproj.frontier.limits import Limits
 from crawlproj.frontier.messages import Lease, Push
+from crawlproj.frontier.outcomes import PutOff
+from crawlproj.frontier.plan import Plan
 from crawlproj.frontier.records import RecordError, address, decode
 from crawlproj.frontier.refusals import CrawlDamaged
 from crawlproj.frontier.wire import unpack
@@ -33,6 +33,7 @@ from crawlproj.server.connection import connect
 from crawlproj.worker.join import join
 from spiders.site import SiteSpider
 from tests.lua.helpers import CRAWL, A, link, seed
+from tests.servers.frontier import push_all
 from tests.servers.redis import RedisServer
 
 META, COUNTS = keys.meta(CRAWL, 0), keys.counts(CRAWL, 0)
@@ -46,19 +47,10 @@ BOMBS = [DEEP, GIANT_ARRAY, GIANT_MAP, GIANT_TEXT, GIANT_EXT, b"\xc1", b""]
 Spoil = Callable[["Redis[bytes]"], Any]
 
 
-def plan_with(**limits: Any) -> Spoil:
+def plan_with(**values: Any) -> Spoil:
     def spoil(redis: Redis) -> None:
         plan = json.loads(redis.hget(META, "plan"))
-        plan["limits"].update(limits)
-        redis.hset(META, "plan", json.dumps(plan))
-
-    return spoil
-
-
-def rules_with(**rules: Any) -> Spoil:
-    def spoil(redis: Redis) -> None:
-        plan = json.loads(redis.hget(META, "plan"))
-        plan["rules"].update(rules)
+        plan.update(values)
         redis.hset(META, "plan", json.dumps(plan))
 
     return spoil
@@ -97,29 +89,28 @@ IN_SCRIPTS: dict[str, Spoil] = {
 }
 RULES = {
     "no rules": lambda redis: redis.hset(META, "plan", json.dumps({"limits": {}})),
-    "an unknown rule": rules_with(evil=1),
-    "a bad pattern": rules_with(deny=["("]),
-    "a scope of its own": rules_with(scope="everything"),
-    "depth as text": rules_with(depth="deep"),
+    "an unknown rule": plan_with(evil=1),
+    "a bad pattern": plan_with(deny=["("]),
+    "a scope of its own": plan_with(scope="everything"),
+    "depth as text": plan_with(depth="deep"),
 }
 
 
-def run(
-    server: RedisServer, test: Callable[[Frontier], Coroutine[Any, Any, None]], join_it: bool = True
-) -> None:
-    async def connected() -> None:
-        client = await connect(server.url)
-        try:
-            frontier = Frontier(client, CRAWL, "w")
-            if join_it:
-                await join(frontier, Config())
-                await frontier.renew(1_000_000, {})
-                await frontier.push([link(A, "/1"), link(A, "/2")])
-            await test(frontier)
-        finally:
-            await client.aclose()
+@pytest.fixture
+async def stranger(redis_server: RedisServer) -> AsyncIterator[Frontier]:
+    """Of a worker that has joined no crawl yet."""
+    frontier = Frontier(await connect(redis_server.url), CRAWL, "w")
+    yield frontier
+    await frontier.client.aclose()
 
-    asyncio.run(connected())
+
+@pytest.fixture
+async def frontier(stranger: Frontier) -> Frontier:
+    """Of a worker in a crawl with two URLs."""
+    await join(stranger, Config())
+    await stranger.renew(1_000_000, {})
+    await push_all(stranger, [link(A, "/1"), link(A, "/2")])
+    return stranger
 
 
 def one_line(error: CrawlError) -> bool:
@@ -127,64 +118,52 @@ def one_line(error: CrawlError) -> bool:
 
 
 @pytest.mark.parametrize("name", DAMAGE)
-def test_a_damaged_crawl_is_reported_in_one_line_and_can_be_purged(
-    redis_server: RedisServer, redis: Redis, name: str
+async def test_a_damaged_crawl_is_reported_in_one_line_and_can_be_purged(
+    frontier: Frontier, redis: Redis, name: str
 ) -> None:
-    async def test(frontier: Frontier) -> None:
-        DAMAGE[name](redis)
-        seen_by_a_command = Frontier(frontier.client, CRAWL, "command")
-        with pytest.raises(CrawlDamaged, match="scrapy purge") as caught:
-            await status.read(seen_by_a_command)
-        assert one_line(caught.value)
-        opts = argparse.Namespace(yes=True, json=False)
-        purge = Command()
-        purge.settings = Settings()
-        assert await purge.work(Frontier(frontier.client, CRAWL, "command"), [], opts) == 0
-        assert redis.dbsize() == 0
-
-    run(redis_server, test)
+    DAMAGE[name](redis)
+    seen_by_a_command = Frontier(frontier.client, CRAWL, "command")
+    with pytest.raises(CrawlDamaged, match="scrapy purge") as caught:
+        await status.read(seen_by_a_command)
+    assert one_line(caught.value)
+    opts = argparse.Namespace(yes=True, json=False)
+    purge = Command()
+    purge.settings = Settings()
+    assert await purge.work(Frontier(frontier.client, CRAWL, "command"), [], opts) == 0
+    assert redis.dbsize() == 0
 
 
 @pytest.mark.parametrize("name", IN_SCRIPTS)
-def test_a_script_that_meets_what_is_not_ours_stops_the_worker_with_one_line(
-    redis_server: RedisServer, redis: Redis, name: str
+async def test_a_script_that_meets_what_is_not_ours_stops_the_worker_with_one_line(
+    frontier: Frontier, redis: Redis, name: str
 ) -> None:
-    async def test(frontier: Frontier) -> None:
-        IN_SCRIPTS[name](redis)
-        with pytest.raises(CrawlDamaged) as caught:
-            await frontier.lease(2)
-        assert one_line(caught.value)
-
-    run(redis_server, test)
+    IN_SCRIPTS[name](redis)
+    with pytest.raises(CrawlDamaged) as caught:
+        await frontier.lease(2)
+    assert one_line(caught.value)
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_a_plan_that_no_user_could_have_made_is_not_joined(
-    redis_server: RedisServer, redis: Redis, name: str
+async def test_a_plan_that_no_user_could_have_made_is_not_joined(
+    frontier: Frontier, redis: Redis, name: str
 ) -> None:
-    async def test(frontier: Frontier) -> None:
-        RULES[name](redis)
-        with pytest.raises(CrawlDamaged) as caught:
-            await join(Frontier(frontier.client, CRAWL, "other"), Config())
-        assert one_line(caught.value)
-
-    run(redis_server, test)
+    RULES[name](redis)
+    with pytest.raises(CrawlDamaged) as caught:
+        await join(Frontier(frontier.client, CRAWL, "other"), Config())
+    assert one_line(caught.value)
 
 
-def test_redis_cannot_name_code_to_import(redis_server: RedisServer, redis: Redis) -> None:
-    async def test(frontier: Frontier) -> None:
-        rules_with(strategy="os.system")(redis)
-        with pytest.raises(ConfigError, match=r"add -a strategy=os\.system if you know it"):
-            await join(Frontier(frontier.client, CRAWL, "other"), Config())
-        told = Config(strategy="os.system")
-        assert (await join(Frontier(frontier.client, CRAWL, "w2"), told)).strategy == "os.system"
-
-    run(redis_server, test)
+async def test_redis_cannot_name_code_to_import(frontier: Frontier, redis: Redis) -> None:
+    plan_with(strategy="os.system")(redis)
+    with pytest.raises(ConfigError, match=r"add -a strategy=os\.system if you know it"):
+        await join(Frontier(frontier.client, CRAWL, "other"), Config())
+    told = Config(strategy="os.system")
+    assert (await join(Frontier(frontier.client, CRAWL, "w2"), told)).strategy == "os.system"
 
 
 @pytest.mark.parametrize("bomb", BOMBS, ids=range(len(BOMBS)))
-def test_a_msgpack_bomb_is_refused_by_python_and_by_the_scripts(
-    redis_server: RedisServer, redis: Redis, bomb: bytes
+async def test_a_msgpack_bomb_is_refused_by_python_and_by_the_scripts(
+    frontier: Frontier, redis: Redis, bomb: bytes
 ) -> None:
     with pytest.raises(RecordError):
         decode(A, 0, b"\x00\x01" + bomb, SiteSpider())
@@ -192,52 +171,43 @@ def test_a_msgpack_bomb_is_refused_by_python_and_by_the_scripts(
         with pytest.raises(ValueError):
             unpack(bomb)
 
-    async def test(frontier: Frontier) -> None:
-        (held,) = (await frontier.lease(1)).leases
-        redis.hset(keys.leased_prefix(CRAWL, 0) + "w", held.token, bomb)
-        redis.hset(HOSTS, A, bomb)
-        redis.zadd(keys.delayed(CRAWL, 0), {bomb: 0})
-        redis.hset(keys.dead(CRAWL, 0), 77, bomb)
-        assert await frontier.held() == []
-        assert [letter async for letter in frontier.shards[0].dead()] == []
-        assert await frontier.shards[0].revive([77]) == 0
-        await frontier.lease(1)
-        await frontier.shards[0].reclaim()
-        now = await status.read(Frontier(frontier.client, CRAWL, "look"), in_detail=True)
-        assert now.balance == 0
-        assert now.slowest == now.held == ()
-
-    run(redis_server, test)
+    (held,) = (await frontier.lease(1)).leases
+    redis.hset(keys.leased_prefix(CRAWL, 0) + "w", held.token, bomb)
+    redis.hset(HOSTS, A, bomb)
+    redis.zadd(keys.delayed(CRAWL, 0), {bomb: 0})
+    redis.hset(keys.dead(CRAWL, 0), 77, bomb)
+    assert await frontier.held_leases() == []
+    assert [letter async for letter in frontier.shards[0].dead()] == []
+    assert await frontier.shards[0].retry_dead([77]) == 0
+    await frontier.lease(1)
+    await frontier.shards[0].reclaim()
+    now = await status.read(Frontier(frontier.client, CRAWL, "look"), in_detail=True)
+    assert now.balance == 0
+    assert now.slowest == now.held == ()
 
 
 @pytest.mark.parametrize("bomb", BOMBS, ids=range(len(BOMBS)))
-def test_a_bomb_among_the_counted_links_is_passed_over(
-    redis_server: RedisServer, redis: Redis, bomb: bytes
+async def test_a_bomb_among_the_counted_links_is_passed_over(
+    stranger: Frontier, redis: Redis, bomb: bytes
 ) -> None:
-    async def test(frontier: Frontier) -> None:
-        await frontier.open(Limits(novelty="10 0.1 1 0.01"), {}, "run")
-        await frontier.push([link(A, "/1")])
-        redis.hset(FOUND, f"{A}/1", bomb)
-        await frontier.push([link(A, "/1")])
-        assert (await frontier.counts())["duplicates"] == 1
-
-    run(redis_server, test, join_it=False)
+    await stranger.open(Plan(novelty="10 0.1 1 0.01"), "run")
+    await push_all(stranger, [link(A, "/1")])
+    redis.hset(FOUND, f"{A}/1", bomb)
+    await push_all(stranger, [link(A, "/1")])
+    assert (await stranger.counts())["duplicates"] == 1
 
 
-def test_names_that_are_no_text_are_shown_all_the_same(
-    redis_server: RedisServer, redis: Redis
+async def test_names_that_are_no_text_are_shown_all_the_same(
+    frontier: Frontier, redis: Redis
 ) -> None:
-    async def test(frontier: Frontier) -> None:
-        redis.zadd(SCOPE, {b"\xff": 1})
-        redis.hset(keys.about(CRAWL, 0), b"\xfe", b"\xfd")
-        redis.zadd(WORKERS, {b"\xfe": 0})
-        redis.hset(META, "started_ms", "long ago")
-        assert "\ufffd" in await frontier.scope_since(0)
-        now = await status.read(Frontier(frontier.client, CRAWL, "look"))
-        assert "\ufffd" in [worker.name for worker in now.workers]
-        assert now.started_at is None
-
-    run(redis_server, test)
+    redis.zadd(SCOPE, {b"\xff": 1})
+    redis.hset(keys.about(CRAWL, 0), b"\xfe", b"\xfd")
+    redis.zadd(WORKERS, {b"\xfe": 0})
+    redis.hset(META, "started_ms", "long ago")
+    assert "\ufffd" in await frontier.scope_since(0)
+    now = await status.read(Frontier(frontier.client, CRAWL, "look"))
+    assert "\ufffd" in [worker.name for worker in now.workers]
+    assert now.started_at is None
 
 
 HOSTILE_SEEDS = [
@@ -252,8 +222,8 @@ HOSTILE_SEEDS = [
 ]
 
 
-def test_hostile_seeds_are_rejected_each_with_its_reason_and_the_good_one_is_taken(
-    redis_server: RedisServer, redis: Redis
+async def test_hostile_seeds_are_rejected_each_with_its_reason_and_the_good_one_is_taken(
+    stranger: Frontier, redis: Redis
 ) -> None:
     good = "http://good/"
     redis.rpush("seeds", *HOSTILE_SEEDS, good)
@@ -265,12 +235,9 @@ def test_hostile_seeds_are_rejected_each_with_its_reason_and_the_good_one_is_tak
     async def push(pushes: list[Push]) -> None:
         taken.extend(one.key for one in pushes)
 
-    async def test(frontier: Frontier) -> None:
-        seeds = SeedList(frontier.client, "seeds")
-        await Intake(seeds, parse_seed, to_push, push, lambda: True).take()
-
     taken: list[str] = []
-    run(redis_server, test, join_it=False)
+    seeds = SeedList(stranger.client, "seeds")
+    await SeedIntake(seeds, parse_seed, to_push, push, lambda: True).take()
     assert taken == [good]
     rejected = [json.loads(one) for one in redis.lrange(keys.rejected("seeds"), 0, -1)]
     assert len(rejected) == len(HOSTILE_SEEDS)
@@ -287,29 +254,26 @@ HOSTILE_ROBOTS = {
 
 
 @pytest.mark.parametrize("name", HOSTILE_ROBOTS)
-def test_robots_rules_that_are_not_ours_are_fetched_again(
-    redis_server: RedisServer, redis: Redis, name: str
+async def test_robots_rules_that_are_not_ours_are_fetched_again(
+    frontier: Frontier, redis: Redis, name: str
 ) -> None:
-    async def test(frontier: Frontier) -> None:
-        asked: list[Push] = []
-        permission = Permission(
-            frontier,
-            asked.append,
-            user_agent="me",
-            max_attempts=3,
-            retry_delay_s=1,
-            longest_pause_s=60,
-        )
-        key = keys.robots(CRAWL, 0, A)
-        HOSTILE_ROBOTS[name](redis, key, frontier.shards[0].epoch[:MARK_BYTES].encode())
-        page = Lease(0, 1, A, 0, b"")
-        await permission.learn([page])
-        assert not redis.exists(key)
-        assert permission.refusal(A, f"{A}/page") == ""  # not allowed: put off
-        await permission.learn([page])
-        assert [push.host for push in asked] == [A]
-
-    run(redis_server, test)
+    asked: list[Push] = []
+    permission = Permission(
+        frontier,
+        asked.append,
+        user_agent="me",
+        max_attempts=3,
+        retry_delay_s=1,
+        longest_pause_s=60,
+    )
+    key = keys.robots(CRAWL, 0, A)
+    HOSTILE_ROBOTS[name](redis, key, frontier.shards[0].epoch[:MARK_BYTES].encode())
+    page = Lease(0, 1, A, 0, b"")
+    await permission.learn([page])
+    assert not redis.exists(key)
+    assert isinstance(permission.outcome_for(A, f"{A}/page"), PutOff)
+    await permission.learn([page])
+    assert [push.host for push in asked] == [A]
 
 
 @pytest.mark.parametrize(

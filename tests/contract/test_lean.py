@@ -37,7 +37,7 @@ class Nothing(Spider):
 
 def crawler_of(**settings: Any) -> Any:
     crawler = get_crawler(Nothing, {**SETTINGS, **settings})
-    crawler.spider = crawler._create_spider()
+    crawler.spider = Nothing.from_crawler(crawler)
     return crawler
 
 
@@ -126,9 +126,9 @@ class WithSpider:
 
 @pytest.mark.filterwarnings("ignore::scrapy.exceptions.ScrapyDeprecationWarning")
 @pytest.mark.parametrize("manager", [ItemPipelines, ItemPipelineManager])
-def test_an_item_passes_every_kind_of_pipeline_in_order(manager: Any) -> None:
+async def test_an_item_passes_every_kind_of_pipeline_in_order(manager: Any) -> None:
     pipelines = manager(Plain(), Slow(), WithDeferred(), WithSpider(), crawler=crawler_of())
-    passed = asyncio.run(pipelines.process_item_async([]))
+    passed = await pipelines.process_item_async([])
     assert passed == ["plain", "slow", "deferred", "nothing"]
 
 
@@ -147,14 +147,14 @@ def signals(request: pytest.FixtureRequest) -> Any:
     return request.param(Sender())
 
 
-def test_a_signal_that_nobody_hears_has_no_replies(signals: Any) -> None:
+async def test_a_signal_that_nobody_hears_has_no_replies(signals: Any) -> None:
     receiver = lambda: 1  # noqa: E731
     signals.connect(receiver, OTHER)
     assert signals.send_catch_log(HEARD, spider=None) == []
-    assert asyncio.run(signals.send_catch_log_async(HEARD, spider=None)) == []
+    assert await signals.send_catch_log_async(HEARD, spider=None) == []
 
 
-def test_all_receivers_of_a_signal_reply_the_waiting_ones_too(signals: Any) -> None:
+async def test_all_receivers_of_a_signal_reply_the_waiting_ones_too(signals: Any) -> None:
     def plain(item: str) -> str:
         return f"plain {item}"
 
@@ -164,11 +164,11 @@ def test_all_receivers_of_a_signal_reply_the_waiting_ones_too(signals: Any) -> N
 
     for receiver in (plain, slow):
         signals.connect(receiver, HEARD)
-    replies = asyncio.run(signals.send_catch_log_async(HEARD, item="x", spider=None))
+    replies = await signals.send_catch_log_async(HEARD, item="x", spider=None)
     assert dict(replies) == {plain: "plain x", slow: "slow x"}
 
 
-def test_a_failing_receiver_is_logged_and_keeps_no_other_from_hearing(
+async def test_a_failing_receiver_is_logged_and_keeps_no_other_from_hearing(
     signals: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken() -> None:
@@ -187,7 +187,7 @@ def test_a_failing_receiver_is_logged_and_keeps_no_other_from_hearing(
         signals.connect(receiver, HEARD)
     with caplog.at_level(logging.ERROR):
         replies = dict(
-            asyncio.run(signals.send_catch_log_async(HEARD, dont_log=StopDownload, spider=None))
+            await signals.send_catch_log_async(HEARD, dont_log=StopDownload, spider=None)
         )
     assert replies[sound] == "heard"
     assert isinstance(replies[broken], ValueError)
@@ -216,7 +216,7 @@ class Ears:
         return item
 
 
-def test_a_receiver_is_given_what_it_has_parameters_for(signals: Any) -> None:
+async def test_a_receiver_is_given_what_it_has_parameters_for(signals: Any) -> None:
     ears = Ears()
     receivers = [ears.method, ears.everything, Ears.by_class, Ears.static]
     for receiver in receivers:
@@ -226,7 +226,7 @@ def test_a_receiver_is_given_what_it_has_parameters_for(signals: Any) -> None:
     for _ in range(2):
         replies = dict(signals.send_catch_log(HEARD, item="x", spider="s"))
         assert [replies[receiver] for receiver in receivers] == expected
-        replies = dict(asyncio.run(signals.send_catch_log_async(HEARD, item="x", spider="s")))
+        replies = dict(await signals.send_catch_log_async(HEARD, item="x", spider="s"))
         assert [replies[receiver] for receiver in receivers] == expected
 
 
@@ -284,13 +284,13 @@ def test_a_receiver_that_fails_at_once_replies_with_its_failure(
     ],
 )
 @pytest.mark.parametrize("meta", [{}, {"download_slot": "own"}])
-def test_a_request_has_the_slot_that_it_has_with_scrapy(url: str, meta: dict[str, Any]) -> None:
-    async def slots() -> set[str]:
-        request = Request(url, meta=meta)
-        crawler = crawler_of(DOWNLOAD_HANDLERS=dict.fromkeys(("http", "https")))
-        return {kind(crawler).get_slot_key(request) for kind in (Downloader, ScrapyDownloader)}
-
-    assert len(asyncio.run(slots())) == 1
+async def test_a_request_has_the_slot_that_it_has_with_scrapy(
+    url: str, meta: dict[str, Any]
+) -> None:
+    request = Request(url, meta=meta)
+    crawler = crawler_of(DOWNLOAD_HANDLERS=dict.fromkeys(("http", "https")))
+    slots = {kind(crawler).get_slot_key(request) for kind in (Downloader, ScrapyDownloader)}
+    assert len(slots) == 1
 
 
 # Downloader middlewares
@@ -338,32 +338,36 @@ async def fetch(request: Request) -> Response:
 
 @pytest.fixture(params=[Middlewares, DownloaderMiddlewareManager])
 def download(request: pytest.FixtureRequest) -> Callable[..., Any]:
-    def run(*middlewares: Any) -> Any:
+    async def run(*middlewares: Any) -> Any:
         manager = request.param(*middlewares, crawler=crawler_of())
-        return asyncio.run(manager.download_async(fetch, asked))
+        return await manager.download_async(fetch, asked)
 
     asked = Request("http://a.test/")
     run.asked = asked  # type: ignore[attr-defined]
     return run
 
 
-def test_a_request_and_its_response_pass_all_middlewares_waiting_or_not(download: Any) -> None:
-    assert download(Async(), Sync()).body == b"fetched sync async"
+async def test_a_request_and_its_response_pass_all_middlewares_waiting_or_not(
+    download: Any,
+) -> None:
+    assert (await download(Async(), Sync())).body == b"fetched sync async"
     assert download.asked.meta["met"] == ["async", "sync"]
 
 
-def test_a_middleware_can_answer_in_the_place_of_the_server(download: Any) -> None:
-    assert download(Answering(), Sync()).body == b"kept sync"
+async def test_a_middleware_can_answer_in_the_place_of_the_server(download: Any) -> None:
+    assert (await download(Answering(), Sync())).body == b"kept sync"
 
 
-def test_a_middleware_can_send_a_request_elsewhere(download: Any) -> None:
-    assert download(Sync(), Redirecting()).url == "http://a.test/elsewhere"
+async def test_a_middleware_can_send_a_request_elsewhere(download: Any) -> None:
+    assert (await download(Sync(), Redirecting())).url == "http://a.test/elsewhere"
 
 
 @pytest.mark.parametrize("wrong", [Wrong(), WrongLater()])
-def test_a_middleware_that_returns_something_else_is_told_so(download: Any, wrong: Any) -> None:
+async def test_a_middleware_that_returns_something_else_is_told_so(
+    download: Any, wrong: Any
+) -> None:
     with pytest.raises(_InvalidOutput, match="must return"):
-        download(wrong)
+        await download(wrong)
 
 
 # Downloader
@@ -389,32 +393,30 @@ class Counting:
         pass
 
 
-def most_at_a_time(downloader_class: Any, **settings: Any) -> Counting:
-    async def run() -> None:
-        only = dict.fromkeys(("https", "ftp", "s3", "data", "file"))
-        crawler = crawler_of(DOWNLOAD_HANDLERS={**only, "http": Counting}, **settings)
-        crawler.stats = Stats(crawler)
-        downloader = downloader_class(crawler)
-        pages = [Request(f"http://a.test/{number}") for number in range(6)]
-        fetches = [maybe_deferred_to_future(downloader.fetch(page)) for page in pages]
-        fetched = await asyncio.gather(*fetches)
-        assert [one.url for one in fetched] == [page.url for page in pages]
-        assert not downloader.active and not downloader.slots["a.test"].active
-        downloader.close()
-
-    asyncio.run(run())
+async def most_at_a_time(downloader_class: Any, **settings: Any) -> Counting:
+    only = dict.fromkeys(("https", "ftp", "s3", "data", "file"))
+    crawler = crawler_of(DOWNLOAD_HANDLERS={**only, "http": Counting}, **settings)
+    crawler.stats = Stats(crawler)
+    downloader = downloader_class(crawler)
+    pages = [Request(f"http://a.test/{number}") for number in range(6)]
+    fetches = [maybe_deferred_to_future(downloader.fetch(page)) for page in pages]
+    fetched = await asyncio.gather(*fetches)
+    assert [one.url for one in fetched] == [page.url for page in pages]
+    assert not downloader.active and not downloader.slots["a.test"].active
+    downloader.close()
     handler: Counting = Counting.last  # type: ignore[attr-defined]
     return handler
 
 
 @pytest.mark.parametrize("limit", [1, 2, 100])
-def test_a_limit_of_scrapys_own_holds_as_it_does_in_scrapy(limit: int) -> None:
+async def test_a_limit_of_scrapys_own_holds_as_it_does_in_scrapy(limit: int) -> None:
     settings = {"CONCURRENT_REQUESTS_PER_DOMAIN": limit}
-    ours = most_at_a_time(Downloader, **settings).most
-    assert 1 <= ours <= most_at_a_time(ScrapyDownloader, **settings).most
+    ours = await most_at_a_time(Downloader, **settings)
+    theirs = await most_at_a_time(ScrapyDownloader, **settings)
+    assert 1 <= ours.most <= theirs.most
 
 
-def test_a_delay_of_scrapys_own_holds() -> None:
+async def test_a_delay_of_scrapys_own_holds() -> None:
     began_s = time.monotonic()
-    most_at_a_time(Downloader, DOWNLOAD_DELAY=0.05, DOWNLOAD_DELAY_JITTER=0)
+    await most_at_a_time(Downloader, DOWNLOAD_DELAY=0.05, DOWNLOAD_DELAY_JITTER=0)
     assert time.monotonic() - began_s >= 5 * 0.05

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.servers.fleet import Fleet, fleet
+from tests.servers.fleet import Fleet
 from tests.servers.origin import Origin, Reply, Route
-from tests.servers.redis import RedisServer
 
 SETTINGS = """
 BOT_NAME = "shop"
@@ -49,32 +47,31 @@ class ShopSpider(scrapy.Spider):
 
 
 @pytest.fixture
-def shop(tmp_path: Path, redis_server: RedisServer) -> Iterator[Fleet]:
+def project(tmp_path: Path) -> Path:
     (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = shop_settings\n")
     (tmp_path / "shop_settings.py").write_text(SETTINGS)
     (tmp_path / "shop.py").write_text(SPIDER)
-    with fleet(tmp_path, redis_server.url, tmp_path) as sailing:
-        yield sailing
+    return tmp_path
 
 
-def test_it_has_the_frontier_the_pace_robots_txt_and_the_files(shop: Fleet) -> None:
+def test_it_has_the_frontier_the_pace_robots_txt_and_the_files(fleet: Fleet) -> None:
     routes: dict[str, Route] = {
         "/": Reply(body=b"<title>shop</title><a href=/a>a</a><a href=/no>b</a><a href=/gone>c</a>"),
         "/a": Reply(body=b"<title>a</title>"),
         "/robots.txt": Reply(body=b"User-agent: *\nDisallow: /no"),
     }
     with Origin(routes) as origin:
-        worker = shop.start(spider="shop", first=origin.url("/"))
+        worker = fleet.start(spider="shop", first=origin.url("/"))
         assert worker.wait() == "finished", worker.log
     asked = [request.path for request in origin.requests()]
     assert asked[:2] == ["/robots.txt", "/"]
     assert sorted(asked[2:]) == ["/a", "/gone"]
     assert "the bell rings" in worker.log
-    assert [row["reason"] for row in shop.rows("failures", "shop")] == ["http_404"]
+    assert [row["reason"] for row in fleet.rows("failures", "shop")] == ["http_404"]
     items = [
         json.loads(line)
-        for part in (shop.output / "shop").glob("items-*.jsonl")
+        for part in (fleet.output / "shop").glob("items-*.jsonl")
         for line in part.read_text().splitlines()
     ]
     assert sorted(one["title"] for one in items) == ["a", "shop"]
-    assert (shop.output / "shop" / "summary.json").exists()
+    assert (fleet.output / "shop" / "summary.json").exists()

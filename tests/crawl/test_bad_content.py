@@ -9,15 +9,13 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterator
 from itertools import chain, repeat
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from crawlproj.discover.links import MAX_LINKS
-from tests.servers.fleet import Fleet, fleet
+from tests.servers.fleet import Fleet
 from tests.servers.origin import Origin, Raw, Reply, Request, Route
-from tests.servers.redis import RedisServer
 
 MAX_SIZE = 2_000_000
 MANY_LINKS = 40_000
@@ -129,7 +127,7 @@ def endless_text(_: Request) -> Raw:
 
 
 class Crawled(NamedTuple):
-    ships: Fleet
+    fleet: Fleet
     base: str
     log: str
     asked: list[str]
@@ -137,10 +135,7 @@ class Crawled(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def crawled(
-    tmp_path_factory: pytest.TempPathFactory, redis_process: RedisServer
-) -> Iterator[Crawled]:
-    redis_process.start()
+def crawled(module_fleet: Fleet) -> Iterator[Crawled]:
     routes: dict[str, Route] = {
         path_of(name): Reply(headers={"Content-Type": case.kind}, body=case.body)
         for name, case in CASES.items()
@@ -148,23 +143,17 @@ def crawled(
     routes["/endless"] = endless_text
     seed = "".join(f"<a href={path}>x</a>" for path in routes)
     routes["/"] = Reply(body=seed.encode())
-    folder: Path = tmp_path_factory.mktemp("bad-content")
-    with (
-        redis_process.client() as client,
-        Origin(routes, default=Reply(body=b"<title>found</title>")) as origin,
-        fleet(folder, redis_process.url) as ships,
-    ):
-        client.flushall()
+    with Origin(routes, default=Reply(body=b"<title>found</title>")) as origin:
         settings = {"ROBOTSTXT_OBEY": False, "DOWNLOAD_MAXSIZE": MAX_SIZE}
-        worker = ships.start(settings, seeds=origin.url("/"), delay=0, per_host=16)
+        worker = module_fleet.start(settings, seeds=origin.url("/"), delay=0, per_host=16)
         assert worker.wait(90) == "finished"
-        rows = {row["url"].removeprefix(origin.url("")): row for row in ships.rows("pages")}
+        rows = {row["url"].removeprefix(origin.url("")): row for row in module_fleet.rows("pages")}
         asked = [one.path for one in origin.requests()]
-        yield Crawled(ships, origin.url(""), worker.log, asked, rows)
+        yield Crawled(module_fleet, origin.url(""), worker.log, asked, rows)
 
 
 def test_the_crawl_finishes_with_everything_accounted_for(crawled: Crawled) -> None:
-    now = crawled.ships.status()
+    now = crawled.fleet.status()
     assert [now[name] for name in ("balance", "queued", "delayed", "leased")] == [0] * 4
     assert now["done"] == len(crawled.rows)
     assert now["reasons"] == {"size": 2}
@@ -193,14 +182,14 @@ def test_queries_are_escaped_as_browsers_do_for_such_a_page(crawled: Crawled) ->
 
 @pytest.mark.parametrize("path", ["/endless", path_of("text node beyond the limit")])
 def test_a_page_beyond_the_size_limit_ends_dead(path: str, crawled: Crawled) -> None:
-    failures = {row["url"]: row["reason"] for row in crawled.ships.rows("failures")}
+    failures = {row["url"]: row["reason"] for row in crawled.fleet.rows("failures")}
     assert failures[crawled.base + path] == "size"
     assert crawled.asked.count(path) == 1
 
 
 def test_links_beyond_the_maximum_are_left_out_and_counted(crawled: Crawled) -> None:
     left_out = MANY_LINKS + 1 - MAX_LINKS
-    assert crawled.ships.status()["filtered"] == {"offsite": MAX_LINKS - 1}
+    assert crawled.fleet.status()["filtered"] == {"offsite": MAX_LINKS - 1}
     assert crawled.rows[path_of("links without end")]["links"] == str(MAX_LINKS)
     url = crawled.base + path_of("links without end")
     assert f"{url} has {left_out:,} links more than the {MAX_LINKS:,} that are kept" in crawled.log

@@ -20,7 +20,7 @@ import pytest
 
 from crawlproj.config import Config
 from crawlproj.operate.request_log import Logged, fetch_counts
-from tests.servers.fleet import Fleet, fleet
+from tests.servers.fleet import Fleet
 from tests.servers.origin import HANG, RESET, Origin, Raw, Reply, Request, Route
 from tests.servers.redis import RedisServer, wait_for
 
@@ -100,7 +100,7 @@ CASES = {
     # Lengths
     "length-too-large": Case(Raw(OK + b"Content-Length: 1000\r\n\r\nshort"), "truncated", OFTEN),
     "length-too-small": Case(
-        Raw(OK + b"Content-Length: 5\r\n\r\n12345 and more", then="keep"), "protocol"
+        Raw(OK + b"Content-Length: 5\r\n\r\n12345 and more", then="keep"), "done"
     ),
     "length-twice": Case(
         Raw(OK + b"Content-Length: 5\r\nContent-Length: 7\r\n\r\n12345"), "protocol"
@@ -138,6 +138,15 @@ CASES = {
     "long-status-line": Case(Raw(b"HTTP/1.1 200 " + b"x" * 100_000 + b"\r\n\r\n"), "protocol"),
     "many-headers": Case(Raw(OK + b"X-Many: 1\r\n" * 10_000 + b"\r\n"), "protocol"),
     "many-cookies": Case(Raw(OK + b"Set-Cookie: a=b\r\n" * 5_000 + b"\r\n"), "protocol"),
+    "status-300": Case(Reply(300, body=PAGE), "done"),
+    "prefers-a-choice": Case(Reply(300, {"Location": "/good-0"}), "done"),
+    "prefers-itself": Case(Reply(300, {"Location": "/prefers-itself"}), "redirect_loop"),
+    "status-304": Case(Reply(304), "http_304"),
+    "status-305": Case(Reply(305, {"Location": "/good-0"}), "http_305"),
+    "status-306": Case(Reply(306), "http_306"),
+    "status-399": Case(Reply(399), "http_399"),
+    "status-600": Case(Reply(600), "http_600"),
+    "status-199": Case(Raw(b"HTTP/1.1 199 -\r\n\r\n"), "connection", OFTEN),
     "status-999": Case(Reply(status=999), "http_999"),
     "status-000": Case(Raw(b"HTTP/1.1 000 -\r\n\r\n"), "protocol"),
     "status-of-four": Case(Raw(b"HTTP/1.1 2000 OK\r\n\r\n"), "protocol"),
@@ -164,7 +173,7 @@ def routes() -> dict[str, Route]:
 
 
 class Crawled(NamedTuple):
-    ships: Fleet
+    fleet: Fleet
     base: str
     reason: str
     log: str
@@ -172,9 +181,7 @@ class Crawled(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def crawled(
-    tmp_path_factory: pytest.TempPathFactory, redis_process: RedisServer
-) -> Iterator[Crawled]:
+def crawled(module_fleet: Fleet) -> Iterator[Crawled]:
     settings = {
         "DOWNLOAD_TIMEOUT": 1.5,
         "DOWNLOAD_MAXSIZE": MAX_SIZE,
@@ -183,22 +190,18 @@ def crawled(
         "POLITENESS_BACKOFF": 0,
         "FRONTIER_RETRY_DELAY": 0,
     }
-    folder: Path = tmp_path_factory.mktemp("bad-http")
-    redis_process.start()
-    with redis_process.client() as client:
-        client.flushall()
-    with Origin(routes()) as origin, fleet(folder, redis_process.url) as ships:
-        worker = ships.start(settings, seeds=origin.url("/"), delay=0, per_host=16)
+    with Origin(routes()) as origin:
+        worker = module_fleet.start(settings, seeds=origin.url("/"), delay=0, per_host=16)
         reason = worker.wait(60)
         # The origin notes a request when it is through with it, which slow ones may outlive.
         wanted = sum(case.fetches for case in CASES.values()) + len(GOOD) + 1
         with suppress(TimeoutError):
             wait_for(lambda: len(origin.requests()) >= wanted, "the origin's own notes", 15)
-        yield Crawled(ships, origin.url(""), reason, worker.log, origin.requests())
+        yield Crawled(module_fleet, origin.url(""), reason, worker.log, origin.requests())
 
 
 def test_the_crawl_finishes_with_everything_accounted_for(crawled: Crawled) -> None:
-    now = crawled.ships.status()
+    now = crawled.fleet.status()
     assert crawled.reason == "finished"
     assert (now["balance"], now["queued"], now["delayed"], now["leased"]) == (0, 0, 0, 0)
     assert now["done"] + now["dead"] == 1 + len(CASES) + len(GOOD)
@@ -209,15 +212,15 @@ def test_no_misbehaviour_is_met_with_a_traceback(crawled: Crawled) -> None:
 
 
 def test_good_pages_beside_bad_ones_are_fetched_whole(crawled: Crawled) -> None:
-    titles = {row["url"]: row["title"] for row in crawled.ships.rows("pages")}
+    titles = {row["url"]: row["title"] for row in crawled.fleet.rows("pages")}
     assert {titles[crawled.base + path] for path in GOOD} == {"good"}
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_each_misbehaviour_ends_as_it_should(name: str, crawled: Crawled) -> None:
     url = f"{crawled.base}/{name}"
-    done = ["done"] if url in crawled.ships.urls() else []
-    dead = [row["reason"] for row in crawled.ships.rows("failures") if row["url"] == url]
+    done = ["done"] if url in crawled.fleet.urls() else []
+    dead = [row["reason"] for row in crawled.fleet.rows("failures") if row["url"] == url]
     assert done + dead == [CASES[name].ends]
 
 
@@ -236,9 +239,9 @@ def test_a_late_answer_to_nothing_is_not_taken_for_the_next_page(
         "/": Raw([page + b"<a href=/victim>v</", forged], pause_s=0.2, then="keep"),
         "/victim": Reply(body=PAGE),
     }
-    with Origin(routes) as origin, fleet(tmp_path, redis_server.url) as ships:
+    with Origin(routes) as origin, Fleet(tmp_path, redis_server.url) as fleet:
         settings = {"ROBOTSTXT_OBEY": False}
-        worker = ships.start(settings, seeds=origin.url("/"), delay=0.5)
+        worker = fleet.start(settings, seeds=origin.url("/"), delay=0.5)
         assert worker.wait(60) == "finished"
-        titles = {row["url"]: row["title"] for row in ships.rows("pages")}
+        titles = {row["url"]: row["title"] for row in fleet.rows("pages")}
         assert titles == {origin.url("/"): "", origin.url("/victim"): "good"}

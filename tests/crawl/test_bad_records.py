@@ -6,12 +6,10 @@ what cannot be read is set aside with a reason, and every page beside it is fetc
 
 from __future__ import annotations
 
-import asyncio
 import csv
 import json
 from collections.abc import Iterator
 from html import escape
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgpack
@@ -21,8 +19,7 @@ from redis import Redis
 from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.records import FORMAT
-from crawlproj.server import connection
-from tests.servers.fleet import Fleet, fleet
+from tests.servers.fleet import Fleet
 from tests.servers.origin import Origin, Reply, Request
 from tests.servers.redis import RedisServer, wait_for
 
@@ -90,7 +87,7 @@ HUGE_META = {"url": "http://127.0.0.1/", "meta": {"blob": "x" * 300_000}}
 
 
 class Crawled(NamedTuple):
-    ships: Fleet
+    fleet: Fleet
     log: str
     asked: list[str]
     rejected: dict[str, str]
@@ -104,47 +101,36 @@ def titles(request: Request) -> Reply:
 
 
 @pytest.fixture(scope="module")
-def crawled(
-    tmp_path_factory: pytest.TempPathFactory, redis_process: RedisServer
-) -> Iterator[Crawled]:
-    redis_process.start()
-    folder: Path = tmp_path_factory.mktemp("bad-records")
-    with (
-        redis_process.client() as client,
-        Origin({}, default=titles) as origin,
-        fleet(folder, redis_process.url) as ships,
-    ):
-        client.flushall()
-        worker = ships.start({"ROBOTSTXT_OBEY": False}, delay=0, per_host=16)
-        wait_for(lambda: ships.status()["epoch"], "the crawl has begun", 60)
-        tell(ships, "paused")
+def crawled(module_fleet: Fleet, redis_process: RedisServer) -> Iterator[Crawled]:
+    with redis_process.client() as client, Origin({}, default=titles) as origin:
+        worker = module_fleet.start({"ROBOTSTXT_OBEY": False}, delay=0, per_host=16)
+        wait_for(lambda: module_fleet.status()["epoch"], "the crawl has begun", 60)
+        tell(module_fleet, "paused")
         pages = [origin.url(f"/title/{number}") for number in range(len(TITLES))]
         damaged = [origin.url(f"/damaged/{number}") for number in range(len(RECORDS))]
         client.lpush("site:start_urls", *pages, *damaged, json.dumps(HUGE_META))
-        wait_for(lambda: ships.status()["queued"] == len(pages + damaged), "all queued", 60)
+        wait_for(lambda: module_fleet.status()["queued"] == len(pages + damaged), "all queued", 60)
         tamper(client, f"http://{origin.host}")
-        tell(ships, "running")
+        tell(module_fleet, "running")
         assert worker.wait(90) == "finished", worker.log[-3000:]
-        assert ships.command("merge", "site", "-s", f"CRAWL_OUTPUT={ships.output}").returncode == 0
+        merged = module_fleet.command("merge", "site", "-s", f"CRAWL_OUTPUT={module_fleet.output}")
+        assert merged.returncode == 0
         rejected = map(json.loads, client.lrange("site:start_urls:rejected", 0, -1))
         yield Crawled(
-            ships,
+            module_fleet,
             worker.log,
             [one.path for one in origin.requests()],
             {one["seed"]: one["reason"] for one in rejected},
-            json.loads(ships.command("dead", "site", "--json").stdout)["letters"],
+            json.loads(module_fleet.command("dead", "site", "--json").stdout)["letters"],
         )
 
 
-def tell(ships: Fleet, state: Any) -> None:
-    async def control() -> None:
-        client = await connection.connect(ships.redis_url)
-        frontier = Frontier(client, "site", "test")
+def tell(fleet: Fleet, state: Any) -> None:
+    async def set_state(frontier: Frontier) -> None:
         await frontier.attach()
-        await frontier.control(state, ["running", "paused"])
-        await client.aclose()
+        await frontier.set_state(state, ["running", "paused"])
 
-    asyncio.run(control())
+    fleet.at_frontier(set_state)
 
 
 def tamper(client: Redis, host: str) -> None:
@@ -158,7 +144,7 @@ def tamper(client: Redis, host: str) -> None:
 
 
 def test_the_crawl_finishes_with_everything_accounted_for(crawled: Crawled) -> None:
-    now = crawled.ships.status()
+    now = crawled.fleet.status()
     assert [now[name] for name in ("balance", "queued", "delayed", "leased")] == [0] * 4
     assert now["done"] == len(TITLES)
     # What nobody had pushed was found in a queue all the same.
@@ -168,7 +154,7 @@ def test_the_crawl_finishes_with_everything_accounted_for(crawled: Crawled) -> N
 
 
 def test_every_bad_record_is_set_aside_and_nothing_else(crawled: Crawled) -> None:
-    now = crawled.ships.status()
+    now = crawled.fleet.status()
     # Some ask for the same: they share a letter, which counts them.
     assert set(now["reasons"]) == {"bad_record"}
     assert now["reasons"]["bad_record"] == len(crawled.letters)
@@ -184,7 +170,7 @@ def test_no_bad_record_was_ever_asked_for(crawled: Crawled) -> None:
 def test_each_title_keeps_its_row_in_every_file(name: str, crawled: Crawled) -> None:
     given, written = TITLES[name]
     path = f"/title/{list(TITLES).index(name)}"
-    folder = crawled.ships.output / "site"
+    folder = crawled.fleet.output / "site"
     for part in [*folder.glob("pages-*.csv"), folder / "pages.csv"]:
         with part.open(newline="", encoding="utf-8") as file:
             assert [row["title"] for row in csv.DictReader(file) if path_of(row) == path] == [

@@ -7,10 +7,8 @@ ever asked for holds for all of them together.
 
 from __future__ import annotations
 
-import asyncio
 import html
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -18,8 +16,7 @@ import pytest
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.operate import why
 from crawlproj.operate.request_log import Logged
-from crawlproj.server import connection
-from tests.servers.fleet import Fleet, fleet
+from tests.servers.fleet import Fleet
 from tests.servers.origin import Origin, Reply, Request
 from tests.servers.redis import RedisServer
 
@@ -175,7 +172,7 @@ def routes() -> dict[str, Any]:
 
 
 class Crawled(NamedTuple):
-    ships: Fleet
+    fleet: Fleet
     log: str
     requests: list[Logged]
     sizes: dict[str, int]
@@ -188,36 +185,29 @@ class Crawled(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def crawled(
-    tmp_path_factory: pytest.TempPathFactory, redis_process: RedisServer
-) -> Iterator[Crawled]:
-    redis_process.start()
-    folder: Path = tmp_path_factory.mktemp("bad-urls")
+def crawled(module_fleet: Fleet, redis_process: RedisServer) -> Iterator[Crawled]:
     with (
         redis_process.client() as client,
         Origin(routes(), default=answer) as origin,
-        fleet(folder, redis_process.url) as ships,
         pytest.MonkeyPatch.context() as environment,
     ):
-        client.flushall()
         environment.setenv("http_proxy", origin.url(""))
         limits = {"delay": 0, "per_host": 16, "pages_per_host": BUDGET}
-        worker = ships.start({"ROBOTSTXT_OBEY": False}, seeds=SEED, scope="any", **limits)
+        worker = module_fleet.start({"ROBOTSTXT_OBEY": False}, seeds=SEED, scope="any", **limits)
         assert worker.wait(60) == "finished"
         sizes = {key.decode(): client.memory_usage(key) or 0 for key in client.scan_iter()}
-        traces = asyncio.run(trace_all(ships))
-        yield Crawled(ships, worker.log, origin.requests(), sizes, traces)
+        traces = trace_all(module_fleet)
+        yield Crawled(module_fleet, worker.log, origin.requests(), sizes, traces)
 
 
-async def trace_all(ships: Fleet) -> dict[str | bytes, why.Trace]:
-    client = await connection.connect(ships.redis_url)
-    frontier = Frontier(client, "site", "test")
+def trace_all(fleet: Fleet) -> dict[str | bytes, why.Trace]:
     hrefs = [href for case in CASES.values() for href in case.hrefs]
-    folder = ships.output / "site"
-    try:
+    folder = fleet.output / "site"
+
+    async def trace(frontier: Frontier) -> dict[str | bytes, why.Trace]:
         return {href: await why.trace(frontier, absolute(href), folder) for href in hrefs}
-    finally:
-        await client.aclose()
+
+    return fleet.at_frontier(trace)
 
 
 def absolute(href: str | bytes) -> str:
@@ -228,16 +218,16 @@ def absolute(href: str | bytes) -> str:
 
 
 def test_the_crawl_finishes_with_everything_accounted_for(crawled: Crawled) -> None:
-    now = crawled.ships.status()
+    now = crawled.fleet.status()
     assert [now[name] for name in ("balance", "queued", "delayed", "leased", "dead")] == [0] * 5
-    assert now["done"] == len(crawled.requests) == len(crawled.ships.rows("pages"))
+    assert now["done"] == len(crawled.requests) == len(crawled.fleet.rows("pages"))
     assert "Traceback" not in crawled.log
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.fetched])
 def test_each_spelling_of_a_page_leads_to_one_request(name: str, crawled: Crawled) -> None:
     url = CASES[name].fetched
-    assert (crawled.asked().count(url), crawled.ships.urls().count(url)) == (1, 1)
+    assert (crawled.asked().count(url), crawled.fleet.urls().count(url)) == (1, 1)
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.filtered])
@@ -259,7 +249,7 @@ def test_nothing_but_these_pages_was_ever_asked_for(crawled: Crawled) -> None:
 
 
 def test_the_ledger_counts_each_reason(crawled: Crawled) -> None:
-    counted = crawled.ships.status()["filtered"]
+    counted = crawled.fleet.status()["filtered"]
     reasons = {case.filtered for case in CASES.values() if case.filtered}
     assert counted.keys() == reasons | {"host_limit"}
     assert counted["address"] == sum(case.filtered == "address" for case in CASES.values())

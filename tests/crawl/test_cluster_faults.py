@@ -11,18 +11,14 @@ from crawlproj.demo import DemoServer, WebSpec
 from crawlproj.frontier import keys
 from crawlproj.operate.request_log import fetch_counts
 from tests.servers.cluster import holder, is_master, move_slot, replica_of, slot_of
-from tests.servers.fleet import DEMO_WEB, Fleet, fleet
+from tests.servers.fleet import Fleet
 from tests.servers.redis import RedisCluster, wait_for
 
 SPEC = WebSpec(seed=8, hosts=12, pages=160, flaky=0.0, slow=0.0)
 SHARDED = {"FRONTIER_SHARDS": "5", "FRONTIER_LEASE_TIMEOUT": "60"}
 SHARD_0 = keys.meta("site", 0)
 
-
-@pytest.fixture(scope="module")
-def web() -> Iterator[DemoServer]:
-    with DemoServer(SPEC) as server:
-        yield server
+pytestmark = pytest.mark.demo_web
 
 
 @pytest.fixture
@@ -32,54 +28,52 @@ def cluster(tmp_path: Path) -> Iterator[RedisCluster]:
 
 
 @pytest.fixture
-def ships(tmp_path: Path, cluster: RedisCluster) -> Iterator[Fleet]:
-    # Named by a node that stays, and keeps none of shard 0.
-    other = next(node for node in cluster.masters if node is not holder(cluster, SHARD_0))
-    with fleet(tmp_path, other.url, settings=DEMO_WEB) as sailing:
-        yield sailing
+def redis_url(cluster: RedisCluster) -> str:
+    """A node that stays, and keeps none of shard 0."""
+    return next(node.url for node in cluster.masters if node is not holder(cluster, SHARD_0))
 
 
-def set_sail(ships: Fleet, web: DemoServer) -> None:
+def start_two(fleet: Fleet, web: DemoServer) -> None:
     for number in range(2):
         seeds = {"seeds": web.seeds[0]} if number == 0 else {}
-        ships.start(SHARDED, scope="any", delay=0.2, **seeds)
-    wait_for(lambda: ships.status()["done"] > 40, "the crawl is well under way", 60)
+        fleet.start(SHARDED, scope="any", delay=0.2, **seeds)
+    wait_for(lambda: fleet.status()["done"] > 40, "the crawl is well under way", 60)
 
 
-def assert_complete(ships: Fleet, web: DemoServer) -> None:
+def assert_complete(fleet: Fleet, web: DemoServer) -> None:
     expected = web.web.expected(web.seeds[:1])
-    now = ships.status()
+    now = fleet.status()
     assert (now["state"], now["balance"]) == ("finished", 0)
     assert [now[name] for name in ("queued", "delayed", "leased")] == [0, 0, 0]
     rows = expected.pages | expected.redirects | expected.non_html
-    assert set(ships.urls()) == rows
+    assert set(fleet.urls()) == rows
     assert now["done"] == len(rows)
     assert (now["dead"], now["reasons"]) == (len(expected.missing), {"http_404": now["dead"]})
 
 
 def test_a_master_dies_and_its_replica_takes_over_and_no_page_is_lost(
-    ships: Fleet, web: DemoServer, cluster: RedisCluster
+    fleet: Fleet, web: DemoServer, cluster: RedisCluster
 ) -> None:
     victim = holder(cluster, SHARD_0)
     heir = replica_of(cluster, victim)
-    set_sail(ships, web)
+    start_two(fleet, web)
     victim.kill()
     wait_for(lambda: is_master(heir), "the replica has taken over", 60)
-    assert ships.wait(120) == ["finished"] * 2
-    assert all("Redis answers again" in worker.log for worker in ships.workers)
-    assert_complete(ships, web)
+    assert fleet.wait(120) == ["finished"] * 2
+    assert all("Redis answers again" in worker.log for worker in fleet.workers)
+    assert_complete(fleet, web)
 
 
 def test_slots_move_to_another_master_and_nobody_notices(
-    ships: Fleet, web: DemoServer, cluster: RedisCluster
+    fleet: Fleet, web: DemoServer, cluster: RedisCluster
 ) -> None:
     before = len(web.requests())
     source = holder(cluster, SHARD_0)
     target = next(node for node in cluster.masters if node is not source)
-    set_sail(ships, web)
+    start_two(fleet, web)
     move_slot(cluster, SHARD_0, target)
-    assert ships.wait(120) == ["finished"] * 2
-    assert_complete(ships, web)
+    assert fleet.wait(120) == ["finished"] * 2
+    assert_complete(fleet, web)
     fetched = fetch_counts(web.requests()[before:])
     expected = web.web.expected(web.seeds[:1])
     assert {url: fetched[url] for url in expected.fetched} == dict.fromkeys(expected.fetched, 1)

@@ -10,14 +10,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from crawlproj.demo import DemoServer, WebSpec
 from crawlproj.frontier import keys
+from tests.crawl.command_line import assert_one_line, in_output, json_of
 from tests.servers import scrapy_process
-from tests.servers.fleet import DEMO_WEB, PROJECT, Fleet, fleet
+from tests.servers.fleet import DEMO_WEB, PROJECT, Fleet
 from tests.servers.redis import PATIENCE, RedisServer, wait_for
 
 COMMANDS = (
@@ -29,6 +29,8 @@ COMMANDS = (
         "doctor",
         "fleet",
         "merge",
+        "query",
+        "sitemap",
         "pause",
         "purge",
         "resume",
@@ -36,19 +38,14 @@ COMMANDS = (
     ),
     *("change", "pace", "status", "stop", "why"),
 )
-SMALL = WebSpec(seed=4, hosts=3, pages=40, flaky=0.0, slow=0.0)
+SPEC = WebSpec(seed=4, hosts=3, pages=40, flaky=0.0, slow=0.0)
 STATUS_FIELDS = {
     *("crawl", "epoch", "state", "discovered", "queued", "delayed", "leased", "done", "dead"),
     *("filtered", "duplicates", "hosts", "workers", "seen", "balance"),
 }
 REACHES_ALL = [word for pair in DEMO_WEB.items() for word in ("-s", "{}={}".format(*pair))]
-Ended = subprocess.CompletedProcess[str]
 
-
-@pytest.fixture(scope="module")
-def web() -> Iterator[DemoServer]:
-    with DemoServer(SMALL) as server:
-        yield server
+pytestmark = pytest.mark.demo_web
 
 
 @pytest.fixture(scope="module")
@@ -59,53 +56,30 @@ def large_web() -> Iterator[DemoServer]:
 
 
 @pytest.fixture
-def ships(tmp_path: Path, redis_server: RedisServer) -> Iterator[Fleet]:
-    with fleet(tmp_path, redis_server.url, settings=DEMO_WEB) as sailing:
-        yield sailing
-
-
-@pytest.fixture
-def finished(ships: Fleet, web: DemoServer) -> Fleet:
+def finished(fleet: Fleet, web: DemoServer) -> Fleet:
     """After a small crawl."""
-    assert ships.start(seeds=web.seeds[0], scope="any", delay=0).wait(40) == "finished"
-    return ships
+    assert fleet.start(seeds=web.seeds[0], scope="any", delay=0).wait(40) == "finished"
+    return fleet
 
 
 @pytest.fixture
-def running(ships: Fleet, large_web: DemoServer) -> Fleet:
+def running(fleet: Fleet, large_web: DemoServer) -> Fleet:
     """In the middle of a crawl that waits for nothing but its pace."""
-    ships.start(seeds=large_web.seeds[0], scope="any", delay=0.5)
-    wait_for(lambda: ships.status()["done"], "a page", 20)
-    return ships
-
-
-def in_output(ships: Fleet, *words: str) -> Ended:
-    """A command that reads or writes the crawl's files."""
-    return ships.command(*words, "-s", f"CRAWL_OUTPUT={ships.output}")
-
-
-def said(ended: Ended) -> Any:
-    """What a command prints with --json."""
-    return json.loads(ended.stdout)
-
-
-def assert_one_line(ended: Ended, code: int, *parts: str) -> None:
-    """A mistake is answered by one line, which has these parts."""
-    assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (code, "", 1), ended
-    for part in parts:
-        assert part in ended.stderr
+    fleet.start(seeds=large_web.seeds[0], scope="any", delay=0.5)
+    wait_for(lambda: fleet.status()["done"], "a page", 20)
+    return fleet
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_explains_itself(ships: Fleet, name: str) -> None:
-    helped = ships.command(name, "--help")
+def test_every_command_explains_itself(fleet: Fleet, name: str) -> None:
+    helped = fleet.command(name, "--help")
     assert helped.returncode == 0
     assert helped.stderr == ""
     assert f"scrapy {name}" in helped.stdout
 
 
-def test_scrapy_lists_every_command(ships: Fleet) -> None:
-    listed = ships.command().stdout
+def test_scrapy_lists_every_command(fleet: Fleet) -> None:
+    listed = fleet.command().stdout
     assert [name for name in COMMANDS if f"\n  {name} " not in listed] == []
 
 
@@ -144,6 +118,14 @@ def test_scrapy_lists_every_command(ships: Fleet) -> None:
         (["seed", "site", "-f", "/none"], ["/none", "cannot be read"]),
         (["audit", "/none.log"], ["/none.log", "cannot be read", "give the demo web's log"]),
         (["merge"], ["give the crawl's name"]),
+        (["merge", "site", "--format", "xml"], ["--format xml", "csv,jsonl,parquet"]),
+        (["merge", "site", "/none"], ["/none: no such folder"]),
+        (["query", "site"], ["give the crawl's name and a question"]),
+        (["query", "site", "DROP TABLE pages"], ["one question at a time", "pages, failures"]),
+        (["query", "site", "SELECT 1", "-o", "none/x.csv"], ["there is no folder none"]),
+        (["report", "site", "-o", "none/x.html"], ["there is no folder none"]),
+        (["report", "site", "-o", "."], ["that is a folder"]),
+        (["sitemap"], ["give the crawl's name"]),
         (["why", "site"], ["give a URL"]),
         (["dead", "site", "--retry", "--forget"], ["not allowed with"]),
         (["demo", "--pages", "0"], ["pages=0"]),
@@ -151,9 +133,9 @@ def test_scrapy_lists_every_command(ships: Fleet) -> None:
     ids=" ".join,
 )
 def test_wrong_use_is_answered_in_one_line_with_code_2(
-    ships: Fleet, words: list[str], parts: list[str]
+    fleet: Fleet, words: list[str], parts: list[str]
 ) -> None:
-    assert_one_line(ships.command(*words), 2, *parts)
+    assert_one_line(fleet.command(*words), 2, *parts)
 
 
 @pytest.mark.parametrize("words", [["crawl", "site"], ["status", "site"], ["fleet", "site"]])
@@ -190,31 +172,31 @@ ABOUT_A_CRAWL = [
 
 @pytest.mark.parametrize("words", ABOUT_A_CRAWL, ids=" ".join)
 def test_a_crawl_that_redis_does_not_know_is_answered_in_one_line(
-    ships: Fleet, redis_server: RedisServer, words: list[str]
+    fleet: Fleet, redis_server: RedisServer, words: list[str]
 ) -> None:
     name, *rest = words
     begin = "scrapy crawl site -a seeds=https://example.com"
-    assert_one_line(ships.command(name, "sight", *rest), 1, "sight: no such crawl", begin)
+    assert_one_line(fleet.command(name, "sight", *rest), 1, "sight: no such crawl", begin)
     for crawl in ("site", "shop"):
         redis_server.cli("hset", keys.meta(crawl, 0), "epoch", "1")
     known = "sight: no such crawl in this Redis; there are shop, site"
-    assert_one_line(ships.command(name, "sight", *rest), 1, known)
+    assert_one_line(fleet.command(name, "sight", *rest), 1, known)
 
 
 def test_status_of_a_crawl_whose_seeds_wait_says_so(
-    ships: Fleet, redis_server: RedisServer
+    fleet: Fleet, redis_server: RedisServer
 ) -> None:
     redis_server.cli("lpush", "site:start_urls", "http://a.test/")
-    shown = ships.command("status", "site")
+    shown = fleet.command("status", "site")
     assert (shown.returncode, "1 seed waits" in shown.stdout, shown.stderr) == (1, True, "")
-    assert said(ships.command("status", "site", "--json"))["seeds_waiting"] == 1
+    assert json_of(fleet.command("status", "site", "--json"))["seeds_waiting"] == 1
 
 
 def test_status_of_a_crawl_that_has_not_begun_has_the_same_keys_as_any_other(
     running: Fleet,
 ) -> None:
-    now = said(running.command("status", "sight", "--json"))
-    assert now.keys() == said(running.command("status", "site", "--json")).keys()
+    now = json_of(running.command("status", "sight", "--json"))
+    assert now.keys() == json_of(running.command("status", "site", "--json")).keys()
     assert (now["state"], now["discovered"], now["balance"]) == ("empty", 0, 0)
 
 
@@ -222,12 +204,12 @@ def test_status_without_a_name_is_that_of_all_crawls(running: Fleet) -> None:
     listed = running.command("status")
     assert (listed.returncode, listed.stdout.split()[:2]) == (0, ["crawl", "spider"])
     assert "site" in listed.stdout and "running" in listed.stdout
-    [now] = said(running.command("status", "--json"))
+    [now] = json_of(running.command("status", "--json"))
     assert now.keys() >= STATUS_FIELDS and now["crawl"] == "site"
 
 
 def test_status_of_a_running_crawl_balances_and_names_its_workers(running: Fleet) -> None:
-    now = said(running.command("status", "site", "--json"))
+    now = json_of(running.command("status", "site", "--json"))
     assert now.keys() >= STATUS_FIELDS
     assert (now["state"], now["balance"]) == ("running", 0)
     [worker] = now["workers"]
@@ -240,7 +222,7 @@ def test_status_of_a_running_crawl_balances_and_names_its_workers(running: Fleet
 
 
 def test_status_of_a_finished_crawl_is_its_ledger(finished: Fleet, web: DemoServer) -> None:
-    now = said(finished.command("status", "site", "--json"))
+    now = json_of(finished.command("status", "site", "--json"))
     expected = web.web.expected(web.seeds[:1])
     assert (now["state"], now["balance"], now["workers"]) == ("finished", 0, [])
     assert now["done"] == len(expected.pages | expected.redirects | expected.non_html)
@@ -252,7 +234,7 @@ def test_status_of_a_finished_crawl_is_its_ledger(finished: Fleet, web: DemoServ
 
 def test_pause_resume_and_stop_reach_a_running_worker(running: Fleet) -> None:
     paused = running.command("pause", "site", "--json")
-    assert (paused.returncode, said(paused)) == (0, {"state": "paused"})
+    assert (paused.returncode, json_of(paused)) == (0, {"state": "paused"})
     wait_for(lambda: not running.status()["leased"], "nothing is being fetched", 20)
     before = running.status()
     assert (before["state"], before["balance"]) == ("paused", 0)
@@ -272,9 +254,9 @@ def test_pause_resume_and_stop_reach_a_running_worker(running: Fleet) -> None:
 
 
 @pytest.mark.parametrize("name", ["pause", "resume", "stop"])
-def test_nothing_can_be_told_to_a_crawl_that_is_not_there(ships: Fleet, name: str) -> None:
-    told = ships.command(name, "site", "--json")
-    assert (told.returncode, said(told)["state"]) == (1, "empty")
+def test_nothing_can_be_told_to_a_crawl_that_is_not_there(fleet: Fleet, name: str) -> None:
+    told = fleet.command(name, "site", "--json")
+    assert (told.returncode, json_of(told)["state"]) == (1, "empty")
 
 
 def test_nothing_can_be_told_to_a_crawl_that_has_finished(finished: Fleet) -> None:
@@ -306,47 +288,59 @@ def test_purge_waits_until_no_worker_runs_and_then_leaves_nothing(
     running.command("stop", "site")
     running.wait(20)
     purged = running.command("purge", "site", "--yes", "--json")
-    assert (purged.returncode, said(purged)) == (0, {"purged": True})
+    assert (purged.returncode, json_of(purged)) == (0, {"purged": True})
     assert redis_server.cli("keys", "*") == "mine"
     assert running.status()["state"] == "empty"
 
 
 def test_workers_that_died_do_not_keep_a_crawl_from_being_purged(
-    ships: Fleet, large_web: DemoServer, redis_server: RedisServer
+    fleet: Fleet, large_web: DemoServer, redis_server: RedisServer
 ) -> None:
-    worker = ships.start({"FRONTIER_LEASE_TIMEOUT": "1"}, seeds=large_web.seeds[0], delay=0.5)
-    wait_for(lambda: ships.status()["done"], "a page", 20)
+    worker = fleet.start({"FRONTIER_LEASE_TIMEOUT": "1"}, seeds=large_web.seeds[0], delay=0.5)
+    wait_for(lambda: fleet.status()["done"], "a page", 20)
     worker.kill()
-    wait_for(lambda: not ships.status()["workers"][0]["alive"], "it counts as dead", 5)
-    assert "silent" in ships.command("status", "site").stdout
-    assert ships.command("purge", "site", "--yes").returncode == 0
+    wait_for(lambda: not fleet.status()["workers"][0]["alive"], "it counts as dead", 5)
+    assert "silent" in fleet.command("status", "site").stdout
+    assert fleet.command("purge", "site", "--yes").returncode == 0
     assert redis_server.cli("keys", "*") == ""
 
 
 # Files
 
 
-def test_merge_without_files_is_a_no_in_one_line(ships: Fleet) -> None:
-    assert_one_line(in_output(ships, "merge", "site"), 1, "site")
+def test_merge_without_files_is_a_no_in_one_line(fleet: Fleet) -> None:
+    assert_one_line(in_output(fleet, "merge", "site"), 1, "site")
+
+
+def test_a_question_in_sql_is_answered_for_people_and_for_scripts(finished: Fleet) -> None:
+    sql = "SELECT count(*) AS pages FROM pages"
+    done = finished.status()["done"]
+    assert json_of(in_output(finished, "query", "site", sql, "--json")) == [{"pages": done}]
+    assert in_output(finished, "query", "site", sql).stdout.split() == ["pages", "─────", str(done)]
+    named = finished.output / "answer.json"
+    assert in_output(finished, "query", "site", sql, "-o", str(named)).returncode == 0
+    assert json.loads(named.read_text()) == [{"pages": done}]
+    assert_one_line(in_output(finished, "query", "site", "SELECT 1 FROM pagse"), 2, "pages?")
+    assert_one_line(in_output(finished, "query", "nowhere", sql), 1, "run the crawl first")
 
 
 def test_merge_makes_one_file_of_each_kind(finished: Fleet) -> None:
     merged = in_output(finished, "merge", "site", "--json")
     assert merged.returncode == 0
-    rows = {kind["file"]: kind["rows"] for kind in said(merged)["kinds"]}
+    rows = {kind["file"]: kind["rows"] for kind in json_of(merged)["kinds"]}
     assert rows["pages.csv"] == rows["pages.jsonl"] == finished.status()["done"]
     assert rows["failures.csv"] == finished.status()["dead"]
 
 
 def test_a_json_feed_holds_pages_only_as_in_any_scrapy_project(
-    tmp_path: Path, ships: Fleet, web: DemoServer
+    tmp_path: Path, fleet: Fleet, web: DemoServer
 ) -> None:
     file = tmp_path / "pages.json"
     words = ["crawl", "site", "-O", str(file), "-a", f"seeds={web.seeds[0]}", "-a", "delay=0"]
-    ended = in_output(ships, *words)
+    ended = in_output(fleet, *words)
     assert ended.returncode == 0
     pages = json.loads(file.read_text())
-    assert sorted(page["url"] for page in pages) == sorted(ships.urls())
+    assert sorted(page["url"] for page in pages) == sorted(fleet.urls())
     assert all("title" in page and "reason" not in page for page in pages)
 
 
@@ -366,29 +360,29 @@ def test_nothing_is_said_where_nobody_reads_any_more(tmp_path: Path) -> None:
 # A fleet
 
 
-def test_a_fleet_crawls_to_the_end_and_shows_the_summary(ships: Fleet, web: DemoServer) -> None:
+def test_a_fleet_crawls_to_the_end_and_shows_the_summary(fleet: Fleet, web: DemoServer) -> None:
     seeds = ["-a", f"seeds={web.seeds[0]}", "-a", "scope=any", "-a", "delay=0.4"]
-    named = ["-s", "CRAWL_WORKER_ID=ship", *REACHES_ALL]
-    sailed = in_output(ships, "fleet", "site", "-n", "2", *seeds, *named)
-    assert (sailed.returncode, sailed.stderr) == (0, "")
-    assert sailed.stdout.count("worker-") == 2
-    assert "Crawl site is finished" in sailed.stdout
-    logs = [log.read_text() for log in (ships.output / "site").glob("worker-*.log")]
+    named = ["-s", "CRAWL_WORKER_ID=mine", *REACHES_ALL]
+    ended = in_output(fleet, "fleet", "site", "-n", "2", *seeds, *named)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.count("worker-") == 2
+    assert "Crawl site is finished" in ended.stdout
+    logs = [log.read_text() for log in (fleet.output / "site").glob("worker-*.log")]
     assert sum("Crawl site is finished" in log for log in logs) == 1
     assert sum("(finished: " in log for log in logs) == 1
-    summary = json.loads((ships.output / "site" / "summary.json").read_text())
-    assert sorted(summary["workers"]) == ["ship-1", "ship-2"]
+    summary = json.loads((fleet.output / "site" / "summary.json").read_text())
+    assert sorted(summary["workers"]) == ["mine-1", "mine-2"]
     expected = web.web.expected(web.seeds[:1])
-    assert sorted(ships.urls()) == sorted(expected.pages | expected.redirects | expected.non_html)
+    assert sorted(fleet.urls()) == sorted(expected.pages | expected.redirects | expected.non_html)
 
 
 def test_a_demo_that_is_interrupted_ends_its_workers_and_says_where_its_files_are(
-    ships: Fleet,
+    fleet: Fleet,
 ) -> None:
-    words = ["demo", "--hosts", "3", "--pages", "200", "-s", f"CRAWL_OUTPUT={ships.output}"]
+    words = ["demo", "--hosts", "3", "--pages", "200", "-s", f"CRAWL_OUTPUT={fleet.output}"]
     process = subprocess.Popen(
         [sys.executable, "-m", "scrapy", *words],
-        env=ships.env,
+        env=fleet.env,
         cwd=PROJECT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -396,7 +390,7 @@ def test_a_demo_that_is_interrupted_ends_its_workers_and_says_where_its_files_ar
         start_new_session=True,
     )
     try:
-        wait_for(lambda: ships.status("demo")["done"] > 2, "some pages", 60)
+        wait_for(lambda: fleet.status("demo")["done"] > 2, "some pages", 60)
         # As a terminal does: to everyone in the foreground.
         os.killpg(process.pid, signal.SIGINT)
         out, err = process.communicate(timeout=60 * PATIENCE)
@@ -404,25 +398,25 @@ def test_a_demo_that_is_interrupted_ends_its_workers_and_says_where_its_files_ar
         process.kill()
         process.wait()
     assert (process.returncode, "Traceback" in err) == (0, False), err
-    assert f"Merged into {ships.output / 'demo'}" in out
-    now = ships.status("demo")
+    assert f"Merged into {fleet.output / 'demo'}" in out
+    now = fleet.status("demo")
     assert (now["state"], now["workers"], now["leased"]) == ("stopped", [], 0)
 
 
-def test_ctrl_c_lets_a_fleet_return_what_it_holds(ships: Fleet, large_web: DemoServer) -> None:
+def test_ctrl_c_lets_a_fleet_return_what_it_holds(fleet: Fleet, large_web: DemoServer) -> None:
     seeds = ["-a", f"seeds={large_web.seeds[0]}", "-a", "scope=any", "-a", "delay=0.3"]
-    output = ["-s", f"CRAWL_OUTPUT={ships.output}", *REACHES_ALL]
+    output = ["-s", f"CRAWL_OUTPUT={fleet.output}", *REACHES_ALL]
     process = subprocess.Popen(
         [sys.executable, "-m", "scrapy", "fleet", "site", "-n", "2", *seeds, *output],
-        env=ships.env,
+        env=fleet.env,
         cwd=PROJECT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
     try:
-        wait_for(lambda: len(ships.status()["workers"]) == 2, "two workers", 20)
-        wait_for(lambda: ships.status()["done"] > 2, "some pages", 20)
+        wait_for(lambda: len(fleet.status()["workers"]) == 2, "two workers", 20)
+        wait_for(lambda: fleet.status()["done"] > 2, "some pages", 20)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30 * PATIENCE)
     finally:
@@ -431,7 +425,7 @@ def test_ctrl_c_lets_a_fleet_return_what_it_holds(ships: Fleet, large_web: DemoS
     assert process.returncode == 0
     assert err == "stopping the workers; once more ends them at once\n"
     assert "Crawl site is stopped" in out
-    now = ships.status()
+    now = fleet.status()
     assert (now["leased"], now["workers"], now["balance"]) == (0, [], 0)
     assert now["queued"] > 0
-    assert len(ships.urls()) == now["done"]
+    assert len(fleet.urls()) == now["done"]

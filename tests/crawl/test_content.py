@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import sys
 from collections.abc import Iterator
 from itertools import repeat
 from types import FrameType
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from scrapy import Request as ScrapyRequest
-from scrapy.http import HtmlResponse, Response
+from scrapy.http import HtmlResponse
 from scrapy.utils.test import get_crawler
 
 from crawlproj.fetch.content import ContentMiddleware
@@ -67,17 +67,17 @@ class Site:
         }
 
 
-def crawl(ships: Fleet, site: Site, **settings: object) -> dict[str, dict[str, str]]:
+def crawl(fleet: Fleet, site: Site, **settings: object) -> dict[str, dict[str, str]]:
     """The rows of the site's pages, by path."""
     with Origin(site.routes()) as origin:  # type: ignore[arg-type]
-        ships.start(settings, seeds=origin.url("/"), delay=0)
-        assert ships.wait() == ["finished"]
-        return {row["url"].removeprefix(origin.url("")): row for row in ships.rows("pages")}
+        fleet.start(settings, seeds=origin.url("/"), delay=0)
+        assert fleet.wait() == ["finished"]
+        return {row["url"].removeprefix(origin.url("")): row for row in fleet.rows("pages")}
 
 
-def test_only_headers_are_read_of_what_is_not_wanted(ships: Fleet) -> None:
+def test_only_headers_are_read_of_what_is_not_wanted(fleet: Fleet) -> None:
     site = Site()
-    rows = crawl(ships, site, ROBOTSTXT_OBEY=False)
+    rows = crawl(fleet, site, ROBOTSTXT_OBEY=False)
     found = {path: (row["content_type"], row["size"]) for path, row in rows.items()}
     assert found == {
         "/": ("text/html", str(len(ROOT))),
@@ -90,13 +90,13 @@ def test_only_headers_are_read_of_what_is_not_wanted(ships: Fleet) -> None:
     assert rows["/report.pdf"]["content_hash"] == rows["/film"]["content_hash"] == ""
     assert site.sent < PDF_BYTES / 5
     assert site.accept["/"] == "text/html, application/xhtml+xml, */*;q=0.1"
-    assert ships.status()["done"] == 5
+    assert fleet.status()["done"] == 5
 
 
-def test_what_is_asked_for_is_downloaded(ships: Fleet) -> None:
+def test_what_is_asked_for_is_downloaded(fleet: Fleet) -> None:
     site = Site()
     rows = crawl(
-        ships,
+        fleet,
         site,
         ROBOTSTXT_OBEY=False,
         CRAWL_CONTENT_TYPES="text/*, application/pdf",
@@ -108,8 +108,8 @@ def test_what_is_asked_for_is_downloaded(ships: Fleet) -> None:
     assert site.accept["/"] == "text/*, application/pdf, */*;q=0.1"
 
 
-def test_a_robots_txt_is_read_though_it_is_plain_text(ships: Fleet) -> None:
-    rows = crawl(ships, Site(), ROBOTSTXT_OBEY=True)
+def test_a_robots_txt_is_read_though_it_is_plain_text(fleet: Fleet) -> None:
+    rows = crawl(fleet, Site(), ROBOTSTXT_OBEY=True)
     assert set(rows) == {"/", "/report.pdf", "/film", "/untyped"}
 
 
@@ -130,7 +130,7 @@ def test_a_type_is_wanted_by_itself_or_by_its_family(
     assert ContentMiddleware(wanted).is_wanted(kind) == is_wanted
 
 
-def test_no_charset_is_looked_for_in_the_packed_bytes_of_a_page() -> None:
+async def test_no_charset_is_looked_for_in_the_packed_bytes_of_a_page() -> None:
     """The header names none, and the URL says that it is text: Scrapy would look at all of it."""
     page = b"<title>caf\xc3\xa9</title>" + b"<p>text" * 1000
     headers = {"Content-Type": "text/html", "Content-Encoding": "gzip"}
@@ -139,21 +139,63 @@ def test_no_charset_is_looked_for_in_the_packed_bytes_of_a_page() -> None:
     def note(frame: FrameType, event: str, _: Any) -> None:
         called.add(frame.f_globals.get("__name__", ""))
 
-    async def fetch(url: str) -> Response:
-        crawler = get_crawler(settings_dict={"CRAWL_ALLOW_ADDRESSES": "loopback"})
-        handler = SafeDownloadHandler(crawler)
-        try:
-            return await handler.download_request(ScrapyRequest(url))
-        finally:
-            await handler.close()
-
     with Origin({"/a.html": Reply(headers=headers, body=gzip.compress(page))}) as origin:
         sys.setprofile(note)
         try:
-            response = asyncio.run(fetch(origin.url("/a.html")))
+            crawler = get_crawler(settings_dict={"CRAWL_ALLOW_ADDRESSES": "loopback"})
+            handler = SafeDownloadHandler(crawler)
+            try:
+                response = await handler.download_request(ScrapyRequest(origin.url("/a.html")))
+            finally:
+                await handler.close()
         finally:
             sys.setprofile(None)
-    assert "scrapy.downloadermiddlewares.httpcompression" in called
+    assert "crawlproj.fetch.unpacking" in called
     assert not [name for name in called if name.startswith("charset_normalizer")]
     assert isinstance(response, HtmlResponse) and response.body == page
     assert (response.encoding, response.css("title::text").get()) == ("utf-8", "café")
+
+
+GUESSES = """
+import charset_normalizer
+from_bytes = charset_normalizer.from_bytes
+
+def told(*args, **named):
+    print("a charset is guessed at", flush=True)
+    return from_bytes(*args, **named)
+
+charset_normalizer.from_bytes = told
+"""
+
+TITLES = {
+    "/utf8": (b"{}", "café ☕"),
+    "/windows.html": (b"{}", "café"),
+    "/declared": (b"<meta charset=koi8-r>{}", "чай"),
+    "/marked": (b"\xef\xbb\xbf{}", "茶"),
+}
+ENCODINGS = {"/windows.html": "cp1252", "/declared": "koi8-r"}
+
+
+def packed(path: str) -> Reply:
+    """A page by gzip whose header names no charset."""
+    form, title = TITLES[path]
+    text = f"<title>{title}</title>".encode(ENCODINGS.get(path, "utf-8")) + b"<p>text" * 500
+    headers = {"Content-Type": "text/html", "Content-Encoding": "gzip"}
+    return Reply(headers=headers, body=gzip.compress(form.replace(b"{}", text)))
+
+
+def test_nobody_guesses_at_the_charset_of_a_page_and_its_title_is_right(fleet: Fleet) -> None:
+    """It is decided once, as browsers do: by header, mark and declaration, else UTF-8 or cp1252."""
+    custom = fleet.folder / "custom"
+    custom.mkdir()
+    (custom / "sitecustomize.py").write_text(GUESSES)
+    links = "".join(f"<a href={path}>x</a>" for path in TITLES)
+    with Origin(
+        {"/": Reply(body=links.encode()), **{path: packed(path) for path in TITLES}}
+    ) as origin:
+        env = {"PYTHONPATH": f"{custom}:{fleet.env['PYTHONPATH']}"}
+        worker = fleet.start({"ROBOTSTXT_OBEY": False}, env=env, seeds=origin.url("/"), delay=0)
+        assert worker.wait() == "finished", worker.log
+    titles = {urlsplit(row["url"]).path: row["title"] for row in fleet.rows("pages")}
+    assert titles == {"/": "", **{path: title for path, (_, title) in TITLES.items()}}
+    assert "guessed at" not in worker.log

@@ -11,9 +11,8 @@ import pytest
 from redis import Redis
 
 from crawlproj.frontier import keys
-from tests.servers.fleet import PROJECT, Fleet, fleet
+from tests.servers.fleet import PROJECT, Fleet
 from tests.servers.origin import Origin, Raw, Reply, Request, Route
-from tests.servers.redis import RedisServer
 
 PAGES = 24
 SESSION = "session=s3cret"
@@ -41,14 +40,12 @@ def example() -> str:
     return text.partition("```python\n")[2].partition("```")[0]
 
 
-@pytest.fixture
-def ships(tmp_path: Path, redis_server: RedisServer) -> Iterator[Fleet]:
+@pytest.fixture(autouse=True)
+def spider(tmp_path: Path) -> None:
     (tmp_path / "members.py").write_text(example())
-    with fleet(tmp_path, redis_server.url) as sailing:
-        yield sailing
 
 
-def start(ships: Fleet, site: str) -> None:
+def start(fleet: Fleet, site: str) -> None:
     settings = {
         "SPIDER_MODULES": "members",
         "MEMBERS_PASSWORD": "p4ss",
@@ -57,8 +54,8 @@ def start(ships: Fleet, site: str) -> None:
         "CONCURRENT_REQUESTS": "2",
         "CRAWL_ALLOW_ADDRESSES": "loopback",
     }
-    env = {"PYTHONPATH": os.pathsep.join(map(str, (PROJECT, ships.folder)))}
-    ships.start(settings, spider="members", env=env, site=site)
+    env = {"PYTHONPATH": os.pathsep.join(map(str, (PROJECT, fleet.folder)))}
+    fleet.start(settings, spider="members", env=env, site=site)
 
 
 def is_member(request: Request) -> bool:
@@ -92,29 +89,29 @@ def account_once_all_are_there(redis: Redis) -> Route:
     return answer
 
 
-def test_the_documented_login_by_one_worker_is_a_login_of_all(ships: Fleet, redis: Redis) -> None:
+def test_the_documented_login_by_one_worker_is_a_login_of_all(fleet: Fleet, redis: Redis) -> None:
     routes: dict[str, Route] = {f"/members/{number}": members_only for number in range(PAGES)}
     account = account_once_all_are_there(redis)
     with Origin({"/login": log_in, "/account": account, **routes}) as origin:
         for _ in range(WORKERS):
-            start(ships, origin.url("").rstrip("/"))
-        assert ships.wait(60) == ["finished"] * WORKERS
+            start(fleet, origin.url("").rstrip("/"))
+        assert fleet.wait(60) == ["finished"] * WORKERS
         asked = [(entry.method, entry.path, entry.status) for entry in origin.requests()]
     assert asked.count(("POST", "/login", 303)) == 1
     assert not [path for _, path, status in asked if status == 403]
-    parts = sorted((ships.output / "members").glob("items-*.jsonl"))
+    parts = sorted((fleet.output / "members").glob("items-*.jsonl"))
     items = [[json.loads(line) for line in part.read_text().splitlines()] for part in parts]
     assert len(items) == WORKERS
     assert sorted(item["url"] for part in items for item in part) == sorted(map(origin.url, routes))
-    purged = ships.command("purge", "members", "--yes")
+    purged = fleet.command("purge", "members", "--yes")
     assert purged.returncode == 0, purged.stderr
     assert redis.keys("*cookies*") == []
 
 
-def test_a_spider_that_wants_a_session_where_cookies_are_off_is_told_once(ships: Fleet) -> None:
-    (ships.folder / "members.py").write_text(FORMS)
+def test_a_spider_that_wants_a_session_where_cookies_are_off_is_told_once(fleet: Fleet) -> None:
+    (fleet.folder / "members.py").write_text(FORMS)
     with Origin({}, default=Reply()) as origin:
-        start(ships, origin.url("").rstrip("/"))
-        assert ships.wait(30) == ["finished"]
-    [told] = [line for line in ships.workers[0].log.splitlines() if "docs/cookies.md" in line]
+        start(fleet, origin.url("").rstrip("/"))
+        assert fleet.wait(30) == ["finished"]
+    [told] = [line for line in fleet.workers[0].log.splitlines() if "docs/cookies.md" in line]
     assert "cookies are off: CRAWL_COOKIES=shared" in told and "/search" in told

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -17,7 +15,8 @@ from redis import Redis
 
 from crawlproj.operate.audit import RESOLUTION_S
 from crawlproj.operate.request_log import fetch_counts, smallest_gap_s
-from tests.servers.fleet import PROJECT, Fleet, Worker, fleet
+from tests.servers import scrapy_process
+from tests.servers.fleet import PROJECT, Fleet, Worker
 from tests.servers.origin import RESET, Origin, Reply, Request, Route
 from tests.servers.redis import RedisServer, wait_for
 
@@ -86,32 +85,32 @@ STOP_WHEN_IDLE = {"MAX_IDLE_TIME_BEFORE_CLOSE": 1}
 class Shop:
     """The project in a folder of its own, and its workers."""
 
-    def __init__(self, ships: Fleet) -> None:
-        self.ships = ships
+    def __init__(self, fleet: Fleet) -> None:
+        self.fleet = fleet
 
     def crawl(self, settings: dict[str, Any] | None = None, spider: str = "shop") -> Worker:
-        number = len(self.ships.workers)
+        number = len(self.fleet.workers)
         command = ["crawl", spider, "-O", f"out-{number}.json"]
         for name, value in (settings or {}).items():
             command += ["-s", f"{name}={value}"]
         env = {k: v for k, v in os.environ.items() if k != "REDIS_URL"}
         env["PYTHONPATH"] = str(PROJECT)
-        folder = self.ships.project
+        folder = self.fleet.project
         worker = Worker(command, env, folder, folder / f"worker-{number}.log")
-        self.ships.workers.append(worker)
+        self.fleet.workers.append(worker)
         return worker
 
     def items(self) -> list[dict[str, Any]]:
-        parts = sorted(self.ships.project.glob("out-*.json"))
+        parts = sorted(self.fleet.project.glob("out-*.json"))
         return [item for part in parts for item in json.loads(part.read_text() or "[]")]
 
     def status(self) -> dict[str, Any]:
-        return self.ships.status("shop")
+        return self.fleet.status("shop")
 
     def stop(self) -> list[str]:
         """Stop all workers, from the folder of another project; returns why they closed."""
-        Fleet(self.ships.folder, self.ships.redis_url).command("stop", "shop")
-        return self.ships.wait(40)
+        Fleet(self.fleet.folder, self.fleet.redis_url).command("stop", "shop")
+        return self.fleet.wait(40)
 
 
 def add_spider(folder: Path, name: str, text: str) -> None:
@@ -119,16 +118,20 @@ def add_spider(folder: Path, name: str, text: str) -> None:
 
 
 @pytest.fixture
-def shop(tmp_path: Path, redis_server: RedisServer) -> Iterator[Shop]:
+def project(tmp_path: Path, redis_url: str) -> Path:
     spiders = tmp_path / "shop" / "spiders"
     spiders.mkdir(parents=True)
     (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = shop.settings\n")
     (tmp_path / "shop" / "__init__.py").touch()
-    (tmp_path / "shop" / "settings.py").write_text(SETTINGS.format(url=redis_server.url))
+    (tmp_path / "shop" / "settings.py").write_text(SETTINGS.format(url=redis_url))
     (spiders / "__init__.py").touch()
     add_spider(tmp_path, "shop", SPIDER)
-    with fleet(tmp_path, redis_server.url, tmp_path) as ships:
-        yield Shop(ships)
+    return tmp_path
+
+
+@pytest.fixture
+def shop(fleet: Fleet) -> Shop:
+    return Shop(fleet)
 
 
 def echo(request: Request) -> Reply:
@@ -238,7 +241,7 @@ def fan(count: int) -> dict[str, Route]:
 
 
 def test_two_workers_fetch_each_request_once(shop: Shop, redis_server: RedisServer) -> None:
-    add_spider(shop.ships.project, "shop", FAN)
+    add_spider(shop.fleet.project, "shop", FAN)
     with Origin(fan(200)) as origin:
         for _ in range(2):
             shop.crawl({"CONCURRENT_REQUESTS": 4})
@@ -260,7 +263,7 @@ def test_a_delay_lies_between_any_two_requests_of_all_workers(
     shop: Shop, redis_server: RedisServer, setting: str
 ) -> None:
     delay_s, pages = 0.4, 8
-    add_spider(shop.ships.project, "shop", FAN)
+    add_spider(shop.fleet.project, "shop", FAN)
     with Origin({}, default=Reply(body=b"0")) as origin:
         for _ in range(2):
             shop.crawl({setting: delay_s})
@@ -274,7 +277,7 @@ def test_a_delay_lies_between_any_two_requests_of_all_workers(
 
 
 def test_better_priorities_are_fetched_first(shop: Shop, redis_server: RedisServer) -> None:
-    add_spider(shop.ships.project, "shop", FAN)
+    add_spider(shop.fleet.project, "shop", FAN)
     with Origin(fan(30)) as origin:
         redis_server.cli("lpush", "shop:start_urls", origin.url("/"))
         one = {"CONCURRENT_REQUESTS": 1, "CONCURRENT_REQUESTS_PER_DOMAIN": 1}
@@ -315,7 +318,7 @@ def test_what_a_middleware_puts_into_meta_keeps_no_request_from_being_tried_agai
     shop: Shop, redis_server: RedisServer
 ) -> None:
     """Nor from being redirected: what can be stored is, and the rest comes again by itself."""
-    add_spider(shop.ships.project, "shop", OBJECTS_IN_META)
+    add_spider(shop.fleet.project, "shop", OBJECTS_IN_META)
     routes = {**ROUTES, "/large": ROUTES["/flaky"]}
     with Origin(routes) as origin:
         redis_server.cli("lpush", "shop:start_urls", origin.url("/"))
@@ -369,7 +372,7 @@ def test_seeds_come_and_requests_are_the_same_as_with_scrapy_redis(
 ) -> None:
     """Seeds from the same end of their list. What a spider asks for is fetched, whatever we would
     think of the links of a page; and a fingerprinter of the project's own has the last word."""
-    add_spider(shop.ships.project, "shop", VARIANTS)
+    add_spider(shop.fleet.project, "shop", VARIANTS)
     own = {"REQUEST_FINGERPRINTER_CLASS": "shop.spiders.shop.ByPath"}
     projects: list[dict[str, Any]] = [SCRAPY_REDIS, {}, own]
     with ExitStack() as stack:
@@ -381,7 +384,7 @@ def test_seeds_come_and_requests_are_the_same_as_with_scrapy_redis(
             url = redis_server.url.replace("/0", f"/{number}")
             one_by_one = {"REDIS_URL": url, "CONCURRENT_REQUESTS": 1}
             shop.crawl({**STOP_WHEN_IDLE, **one_by_one, **projects[number]})
-        for worker in shop.ships.workers:
+        for worker in shop.fleet.workers:
             assert worker.wait(60) == "finished", worker.log[-4000:]
         theirs, ours, by_path = (
             sorted((one.method, one.path) for one in origin.requests()) for origin in origins
@@ -418,7 +421,7 @@ class OddSpider(RedisSpider):
 def test_a_request_that_cannot_be_stored_is_refused_with_a_reason_and_its_siblings_go_on(
     shop: Shop, redis_server: RedisServer
 ) -> None:
-    add_spider(shop.ships.project, "shop", UNSTORABLE)
+    add_spider(shop.fleet.project, "shop", UNSTORABLE)
     with Origin({"/": Reply(), "/fine": Reply()}) as origin:
         redis_server.cli("lpush", "shop:start_urls", origin.url("/"))
         worker = shop.crawl(STOP_WHEN_IDLE)
@@ -455,7 +458,7 @@ def test_the_same_seed_is_fetched_as_often_as_it_is_pushed(
     shop: Shop, redis_server: RedisServer
 ) -> None:
     # scrapy-redis's spiders ask for their seeds unfiltered: pushing one again refreshes it.
-    add_spider(shop.ships.project, "shop", FAN)
+    add_spider(shop.fleet.project, "shop", FAN)
     with Origin({}, default=Reply()) as origin:
         for _ in range(2):
             shop.crawl()
@@ -514,11 +517,11 @@ class OwnKeySpider(RedisSpider):
 def test_the_seed_command_goes_by_what_the_spider_itself_says(
     shop: Shop, redis_server: RedisServer, redis: Redis
 ) -> None:
-    add_spider(shop.ships.project, "shop", OWN_KEY)
+    add_spider(shop.fleet.project, "shop", OWN_KEY)
     settings = SETTINGS.format(url=redis_server.url) + 'COMMANDS_MODULE = "crawlproj.commands"\n'
-    (shop.ships.project / "shop" / "settings.py").write_text(settings)
+    (shop.fleet.project / "shop" / "settings.py").write_text(settings)
     with Origin({}, default=Reply()) as origin:
-        added = shop.ships.command("seed", "shop", origin.url("/"))
+        added = shop.fleet.command("seed", "shop", origin.url("/"))
         assert added.stdout == "1 new, 0 known already, 0 refused\n", added.stderr
         assert redis.smembers("queue:shop") == {origin.url("/").encode()}
         assert shop.crawl(STOP_WHEN_IDLE).wait(30) == "finished"
@@ -528,7 +531,7 @@ def test_the_seed_command_goes_by_what_the_spider_itself_says(
 def test_no_start_and_no_exit_of_a_worker_wipes_what_is_shared(
     shop: Shop, redis_server: RedisServer
 ) -> None:
-    add_spider(shop.ships.project, "shop", FAN)
+    add_spider(shop.fleet.project, "shop", FAN)
     slow = {"DOWNLOAD_DELAY": 0.05, "CONCURRENT_REQUESTS_PER_DOMAIN": 1, **STOP_WHEN_IDLE}
     with Origin(fan(40)) as origin:
         redis_server.cli("lpush", "shop:start_urls", origin.url("/"))
@@ -589,15 +592,15 @@ def test_a_spider_may_take_its_time_to_start_and_in_its_callbacks(shop: Shop) ->
     the meta of its page, does not end the page."""
     pages = {path: Reply() for path in ("/one", "/two", "/child")}
     with Origin({**pages, "/api": Reply(body=b"42")}) as origin:
-        add_spider(shop.ships.project, "shop", TAKES_ITS_TIME.format(base=origin.url("")))
+        add_spider(shop.fleet.project, "shop", TAKES_ITS_TIME.format(base=origin.url("")))
         late = shop.crawl({"LATE": "True"})
         wait_for(lambda: shop.status()["done"] == 1, "the first page", 40)
         assert shop.crawl().wait(30) == "finished"
-        (shop.ships.project / "go").touch()
+        (shop.fleet.project / "go").touch()
         late.wait_for_log("The callback has its answer: 42")
         now = shop.status()
         assert (now["state"], now["done"], now["leased"]) == ("running", 1, 1)
-        (shop.ships.project / "go on").touch()
+        (shop.fleet.project / "go on").touch()
         assert late.wait(30) == "finished"
         assert sorted(entry.path for entry in origin.requests()) == sorted([*pages, "/api"])
     now = shop.status()
@@ -662,16 +665,16 @@ def test_an_idle_spider_is_told_and_what_it_adds_goes_on_with_the_crawl(
     shop: Shop, redis_server: RedisServer
 ) -> None:
     """As with scrapy-redis: it may feed another stage, stay open, and say why it closes."""
-    add_spider(shop.ships.project, "shop", STAGES)
+    add_spider(shop.fleet.project, "shop", STAGES)
     with Origin({}, default=Reply()) as origin:
         for number, project in enumerate((SCRAPY_REDIS, {})):
             redis_server.cli("-n", str(number), "lpush", "shop:start_urls", origin.url("/"))
             shop.crawl({"REDIS_URL": redis_server.url.replace("/0", f"/{number}"), **project})
-        for worker in shop.ships.workers:
+        for worker in shop.fleet.workers:
             assert worker.wait(60) == "all stages done", worker.log[-4000:]
     theirs, ours = (
         sorted(item["path"] for item in json.loads(part.read_text()))
-        for part in sorted(shop.ships.project.glob("out-*.json"))
+        for part in sorted(shop.fleet.project.glob("out-*.json"))
     )
     assert ours == theirs == ["", "known", "stage1", "stage2", "stage3"]
 
@@ -679,18 +682,18 @@ def test_an_idle_spider_is_told_and_what_it_adds_goes_on_with_the_crawl(
 def test_a_spider_that_is_kept_open_goes_on_with_a_crawl_that_others_have_ended(
     shop: Shop,
 ) -> None:
-    add_spider(shop.ships.project, "shop", STAGES)
+    add_spider(shop.fleet.project, "shop", STAGES)
     with Origin({}, default=Reply()) as origin:
         base = {"BASE": origin.url("/")}
         patient = shop.crawl({**base, "PATIENT": "True"}, "patient")
         patient.wait_for_log("Still waiting")
         assert shop.crawl(base, "patient").wait(30) == "finished"
-        assert shop.ships.status("patient")["state"] == "finished"
-        (shop.ships.project / "go").touch()
+        assert shop.fleet.status("patient")["state"] == "finished"
+        (shop.fleet.project / "go").touch()
         assert patient.wait(30) == "finished", patient.log[-4000:]
     assert "Opening the crawl again: 1 URL came as it ended" in patient.log
     assert sorted(item["path"] for item in shop.items()) == ["", "late"]
-    assert_settled(shop.ships.status("patient"))
+    assert_settled(shop.fleet.status("patient"))
 
 
 def test_without_a_redis_the_log_says_so_in_one_line(shop: Shop) -> None:
@@ -701,12 +704,6 @@ def test_without_a_redis_the_log_says_so_in_one_line(shop: Shop) -> None:
 
 
 def test_scrapys_own_commands_still_work_there(shop: Shop) -> None:
-    listed = subprocess.run(
-        [sys.executable, "-m", "scrapy", "list"],
-        cwd=shop.ships.project,
-        env={**os.environ, "PYTHONPATH": str(PROJECT)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert listed.stdout == "shop\n"
+    env = {**os.environ, "PYTHONPATH": str(PROJECT)}
+    listed = scrapy_process.run(["list"], env, shop.fleet.project)
+    assert (listed.returncode, listed.stdout) == (0, "shop\n")

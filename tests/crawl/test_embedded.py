@@ -85,7 +85,7 @@ def state_of(folder: Path) -> State:
 
 
 def answers(share: EmbeddedRedis, folder: Path) -> bool:
-    return embedded._is_ready(share.port, folder.resolve())
+    return embedded.is_ready(share.port, folder.resolve())
 
 
 def wait_until_silent(share: EmbeddedRedis, folder: Path) -> None:
@@ -181,7 +181,7 @@ def test_a_killed_guard_is_replaced_and_its_server_with_it_on_the_same_port(
     with client_of(redis) as client:
         client.set("kept", "yes")
     os.kill(state_of(folder).guard, signal.SIGKILL)
-    wait_for(lambda: not embedded._is_guarded(folder), "the guard is dead")
+    wait_for(lambda: not embedded.is_guarded(folder), "the guard is dead")
     assert answers(redis, folder)
 
     late = EmbeddedRedis.acquire(folder, port=any_port())
@@ -248,10 +248,10 @@ def test_data_stays_with_the_server_that_wrote_it(
 
 def test_a_server_that_keeps_crashing_is_started_a_few_times_a_minute() -> None:
     restarts = deque([0.0, 1.0], maxlen=2)
-    assert not embedded._may_restart(restarts, now_s=59.0)
-    assert embedded._may_restart(restarts, now_s=60.0)
-    assert not embedded._may_restart(restarts, now_s=60.5)
-    assert embedded._may_restart(restarts, now_s=61.0)
+    assert not embedded.may_restart(restarts, now_s=59.0)
+    assert embedded.may_restart(restarts, now_s=60.0)
+    assert not embedded.may_restart(restarts, now_s=60.5)
+    assert embedded.may_restart(restarts, now_s=61.0)
 
 
 def test_it_listens_on_loopback_persists_and_never_evicts(redis: EmbeddedRedis) -> None:

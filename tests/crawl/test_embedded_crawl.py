@@ -14,37 +14,34 @@ import pytest
 from crawlproj.demo import DemoServer, WebSpec
 from crawlproj.operate.request_log import fetch_counts
 from crawlproj.server.embedded import DEFAULT_PORT, LOOPBACK, State
-from tests.servers.fleet import DEMO_WEB, PROJECT, Fleet, fleet
+from tests.servers.fleet import PROJECT, Fleet
 from tests.servers.redis import wait_for
 
 SPEC = WebSpec(seed=8, hosts=6, pages=60, flaky=0.0, slow=0.0)
 
-
-@pytest.fixture(scope="module")
-def web() -> Iterator[DemoServer]:
-    with DemoServer(SPEC) as server:
-        yield server
+pytestmark = pytest.mark.demo_web
 
 
 @pytest.fixture
-def ships(tmp_path: Path) -> Iterator[Fleet]:
+def redis_url() -> str:
+    """None: the workers start their own."""
+    return ""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Path]:
     """A project folder as a user has it, with a space in its name."""
     project = tmp_path / "my crawl"
     project.mkdir()
     shutil.copy(PROJECT / "scrapy.cfg", project)
     for name in ("spiders", "pipelines", "settings"):
         shutil.copytree(PROJECT / name, project / name)
-    with fleet(tmp_path, "", project, DEMO_WEB) as sailing:
-        yield sailing
-    wait_for(lambda: not is_served(sailing), "its Redis is gone", 10)
+    yield project
+    wait_for(lambda: not is_served(project), "its Redis is gone", 10)
 
 
-def state(ships: Fleet) -> State | None:
-    return State.read(ships.project / ".redis")
-
-
-def is_served(ships: Fleet) -> bool:
-    found = state(ships)
+def is_served(project: Path) -> bool:
+    found = State.read(project / ".redis")
     if found is None:
         return False
     with socket.socket() as probe:
@@ -59,47 +56,47 @@ def is_alive(pid: int) -> bool:
     return True
 
 
-def wait_for_pages(ships: Fleet, count: int) -> None:
-    wait_for(lambda: len(ships.urls()) >= count, f"{count} pages", 30)
+def wait_for_pages(fleet: Fleet, count: int) -> None:
+    wait_for(lambda: len(fleet.urls()) >= count, f"{count} pages", 30)
 
 
 def test_two_workers_started_at_once_share_one_redis_that_goes_with_them_and_keeps_its_data(
-    ships: Fleet, web: DemoServer
+    fleet: Fleet, web: DemoServer
 ) -> None:
     before = len(web.requests())
     expected = web.web.expected(web.seeds[:1])
-    workers = [ships.start(seeds=web.seeds[0], scope="any", delay=0) for _ in range(2)]
+    workers = [fleet.start(seeds=web.seeds[0], scope="any", delay=0) for _ in range(2)]
     assert [worker.wait(40) for worker in workers] == ["finished"] * 2
     fetched = fetch_counts(web.requests()[before:])
     assert {url: fetched[url] for url in expected.fetched} == dict.fromkeys(expected.fetched, 1)
     greetings = sorted(worker.log.count("Beginning the crawl") for worker in workers)
     assert greetings == [0, 1]
-    wait_for(lambda: not is_served(ships), "the server is gone", 10)
-    shown = ships.command("status", "site")
+    wait_for(lambda: not is_served(fleet.project), "the server is gone", 10)
+    shown = fleet.command("status", "site")
     assert shown.returncode == 0
     assert "site: finished" in shown.stdout
 
 
 def test_after_all_workers_were_killed_the_next_start_resumes(
-    ships: Fleet, web: DemoServer
+    fleet: Fleet, web: DemoServer
 ) -> None:
     before = len(web.requests())
     expected = web.web.expected(web.seeds[:1])
     quick = {"FRONTIER_LEASE_TIMEOUT": "1"}
     for _ in range(2):
-        ships.start(quick, seeds=web.seeds[0], scope="any", delay=0.1)
-    wait_for_pages(ships, 10)
-    for worker in ships.workers:
+        fleet.start(quick, seeds=web.seeds[0], scope="any", delay=0.1)
+    wait_for_pages(fleet, 10)
+    for worker in fleet.workers:
         worker.kill()
-    wait_for(lambda: not is_served(ships), "the server is gone", 10)
-    again = ships.start(quick)
+    wait_for(lambda: not is_served(fleet.project), "the server is gone", 10)
+    again = fleet.start(quick)
     assert again.wait(60) == "finished", again.log
     # Until their time is up, the killed ones count as running: then it is joining.
     assert any(word in again.log for word in ("Resuming the crawl", "Joining the crawl"))
     fetched = fetch_counts(web.requests()[before:])
     assert expected.fetched <= fetched.keys()
     wanted = expected.pages | expected.redirects | expected.non_html
-    assert set(ships.urls()) == wanted
+    assert set(fleet.urls()) == wanted
 
 
 @contextmanager
@@ -120,11 +117,11 @@ def usual_port_taken() -> Iterator[None]:
 
 
 def test_when_the_usual_port_is_taken_the_worker_says_once_where_its_own_redis_is(
-    ships: Fleet, web: DemoServer
+    fleet: Fleet, web: DemoServer
 ) -> None:
     with usual_port_taken():
-        worker = ships.start(seeds=web.seeds[0], delay=0)
+        worker = fleet.start(seeds=web.seeds[0], delay=0)
         assert worker.wait(40) == "finished"
-    found = state(ships)
+    found = State.read(fleet.project / ".redis")
     assert found is not None and found.port != DEFAULT_PORT
     assert worker.log.count(f"this project's own Redis is on port {found.port}") == 1

@@ -63,11 +63,11 @@ def assert_one_pace(log: list[Logged], delay_s: float = DELAY_S) -> None:
     assert set(most_concurrent(log).values()) == {1}
 
 
-def test_hosts_of_a_domain_keep_one_pace_with_several_workers(ships: Fleet, proxy: Origin) -> None:
+def test_hosts_of_a_domain_keep_one_pace_with_several_workers(fleet: Fleet, proxy: Origin) -> None:
     seeds = ",".join(f"http://{name}/" for name in NAMES)
     for _ in range(3):
-        ships.start({"POLITENESS_GROUP": "domain"}, seeds=seeds, delay=DELAY_S)
-    assert ships.wait() == ["finished"] * 3
+        fleet.start({"POLITENESS_GROUP": "domain"}, seeds=seeds, delay=DELAY_S)
+    assert fleet.wait() == ["finished"] * 3
     found = by_domain(proxy.requests())
     assert found.keys() == set(DOMAINS)
     for log in found.values():
@@ -78,57 +78,57 @@ def test_hosts_of_a_domain_keep_one_pace_with_several_workers(ships: Fleet, prox
         asked = urlsplit(request.path)
         first.setdefault(asked.netloc, asked.path)
     assert first == dict.fromkeys(NAMES, "/robots.txt")
-    assert ships.status()["balance"] == 0
+    assert fleet.status()["balance"] == 0
 
 
 @pytest.mark.parametrize("shards", [1, 3])
 def test_a_domain_gets_exactly_its_pages_on_any_number_of_shards(
-    ships: Fleet, proxy: Origin, shards: int
+    fleet: Fleet, proxy: Origin, shards: int
 ) -> None:
     seeds = ",".join(f"http://{name}/" for name in NAMES)
     for _ in range(2):
         settings = {"FRONTIER_SHARDS": shards}
-        ships.start(settings, seeds=seeds, delay=0, per_host=2, pages_per_domain=5)
-    assert ships.wait() == ["finished"] * 2
-    done = Counter(registrable_domain(url[: url.index("/", 8)]) for url in ships.urls())
+        fleet.start(settings, seeds=seeds, delay=0, per_host=2, pages_per_domain=5)
+    assert fleet.wait() == ["finished"] * 2
+    done = Counter(registrable_domain(url[: url.index("/", 8)]) for url in fleet.urls())
     assert done == dict.fromkeys(DOMAINS, 5)
-    now = ships.status()
+    now = fleet.status()
     assert (now["done"], now["balance"]) == (10, 0)
     assert now["filtered"]["domain_limit"] > 0
 
 
 def test_a_farm_of_subdomains_is_left_after_its_budget(
-    ships: Fleet, monkeypatch: pytest.MonkeyPatch
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Origin({}, default=farm) as origin:
         monkeypatch.setenv("http_proxy", origin.url(""))
         for _ in range(2):
-            ships.start(seeds="http://farm.example/", scope="domain", delay=0, pages_per_domain=20)
-        assert ships.wait() == ["finished"] * 2
-    now = ships.status()
+            fleet.start(seeds="http://farm.example/", scope="domain", delay=0, pages_per_domain=20)
+        assert fleet.wait() == ["finished"] * 2
+    now = fleet.status()
     assert (now["done"], now["balance"]) == (20, 0)
     assert now["filtered"]["domain_limit"] >= 180 - 20
 
 
-def test_hosts_of_an_address_keep_one_pace_from_their_first_request_on(ships: Fleet) -> None:
+def test_hosts_of_an_address_keep_one_pace_from_their_first_request_on(fleet: Fleet) -> None:
     with ExitStack() as stack:
         addresses = ("127.0.9.91", "127.0.9.91", "127.0.9.91", "127.0.9.92")
         origins = [stack.enter_context(Origin({}, default=page, address=one)) for one in addresses]
         for _ in range(3):
             seeds = ",".join(origin.url() for origin in origins)
-            ships.start({"POLITENESS_GROUP": "address"}, seeds=seeds, delay=DELAY_S)
-        assert ships.wait() == ["finished"] * 3
+            fleet.start({"POLITENESS_GROUP": "address"}, seeds=seeds, delay=DELAY_S)
+        assert fleet.wait() == ["finished"] * 3
     shared = [one._replace(host="it") for origin in origins[:3] for one in origin.requests()]
     assert len(shared) == 3 * (PAGES + 1)
     assert_one_pace(shared)
     assert_one_pace(origins[3].requests())
-    assert ships.status()["balance"] == 0
+    assert fleet.status()["balance"] == 0
 
 
-def test_a_host_without_an_address_fails_as_it_would_have(ships: Fleet) -> None:
+def test_a_host_without_an_address_fails_as_it_would_have(fleet: Fleet) -> None:
     with Origin({}, default=page) as origin:
         settings = {"POLITENESS_GROUP": "address", "FRONTIER_MAX_ATTEMPTS": 1}
-        ships.start(settings, seeds=f"http://nowhere.invalid/,{origin.url()}", delay=0)
-        assert ships.wait() == ["finished"]
+        fleet.start(settings, seeds=f"http://nowhere.invalid/,{origin.url()}", delay=0)
+        assert fleet.wait() == ["finished"]
     assert len(origin.requests()) == PAGES + 1
-    assert ships.status()["filtered"]["robots_unreachable"] == 1
+    assert fleet.status()["filtered"]["robots_unreachable"] == 1

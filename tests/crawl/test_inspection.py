@@ -14,8 +14,8 @@ from redis import Redis
 
 from crawlproj.frontier import keys
 from crawlproj.output.merge import merge
-from tests.crawl.test_commands import assert_one_line, in_output, said
-from tests.servers.fleet import Fleet, fleet
+from tests.crawl.command_line import assert_one_line, in_output, json_of
+from tests.servers.fleet import Fleet
 from tests.servers.origin import HANG, Origin, Reply, Route
 from tests.servers.redis import RedisServer, wait_for
 
@@ -23,7 +23,7 @@ from tests.servers.redis import RedisServer, wait_for
 
 
 @pytest.fixture
-def ailing() -> Iterator[Origin]:
+def flaky_site() -> Iterator[Origin]:
     """A site of three pages that are there on the second day."""
     days = {"now": 1}
 
@@ -43,118 +43,123 @@ def ailing() -> Iterator[Origin]:
 
 
 @pytest.fixture
-def bereaved(ships: Fleet, ailing: Origin) -> Fleet:
+def with_dead(fleet: Fleet, flaky_site: Origin) -> Fleet:
     """After a crawl that has left three dead letters."""
-    worker = ships.start({"ROBOTSTXT_OBEY": "False"}, seeds=ailing.url("/"), delay=0)
+    worker = fleet.start({"ROBOTSTXT_OBEY": "False"}, seeds=flaky_site.url("/"), delay=0)
     assert worker.wait(30) == "finished"
-    return ships
+    return fleet
 
 
-def test_dead_shows_what_was_given_up_and_why(bereaved: Fleet, ailing: Origin) -> None:
-    shown = bereaved.command("dead", "site")
+def test_dead_shows_what_was_given_up_and_why(with_dead: Fleet, flaky_site: Origin) -> None:
+    shown = with_dead.command("dead", "site")
     assert shown.returncode == 0
-    assert "site: 3 dead" in shown.stdout and ailing.url("/gone") in shown.stdout
-    assert f" on {ailing.url('/')}\n" in shown.stdout
-    told = said(bereaved.command("dead", "site", "--reason", "http_404", "--json"))
+    assert "site: 3 dead" in shown.stdout and flaky_site.url("/gone") in shown.stdout
+    assert f" on {flaky_site.url('/')}\n" in shown.stdout
+    told = json_of(with_dead.command("dead", "site", "--reason", "http_404", "--json"))
     assert (told["dead"], told["reasons"]) == (2, {"http_404": 2})
-    assert {letter["url"] for letter in told["letters"]} == {ailing.url("/a"), ailing.url("/b")}
-    assert all(letter["referer"] == ailing.url("/") for letter in told["letters"])
-    for host in (ailing.host, ailing.url("/")):
-        assert said(bereaved.command("dead", "site", "--host", host, "--json"))["dead"] == 3
-    none = bereaved.command("dead", "site", "--host", "elsewhere")
+    assert {letter["url"] for letter in told["letters"]} == {
+        flaky_site.url("/a"),
+        flaky_site.url("/b"),
+    }
+    assert all(letter["referer"] == flaky_site.url("/") for letter in told["letters"])
+    for host in (flaky_site.host, flaky_site.url("/")):
+        assert json_of(with_dead.command("dead", "site", "--host", host, "--json"))["dead"] == 3
+    none = with_dead.command("dead", "site", "--host", "elsewhere")
     assert (none.returncode, none.stdout) == (1, "site: no such dead letters\n")
 
 
-def test_dead_can_be_exported(bereaved: Fleet, ailing: Origin, tmp_path: Path) -> None:
+def test_dead_can_be_exported(with_dead: Fleet, flaky_site: Origin, tmp_path: Path) -> None:
     table, lines = tmp_path / "dead.csv", tmp_path / "dead.jsonl"
     for file in (table, lines):
-        exported = bereaved.command("dead", "site", "--export", str(file))
+        exported = with_dead.command("dead", "site", "--export", str(file))
         assert (exported.returncode, exported.stdout) == (0, f"3 written to {file}\n")
     with table.open(newline="") as opened:
         urls = {row["url"]: row["reason"] for row in csv.DictReader(opened)}
-    assert urls[ailing.url("/gone")] == "http_410"
+    assert urls[flaky_site.url("/gone")] == "http_410"
     assert {json.loads(line)["url"] for line in lines.read_text().splitlines()} == urls.keys()
-    refused = bereaved.command("dead", "site", "--export", "/none/x.csv")
+    refused = with_dead.command("dead", "site", "--export", "/none/x.csv")
     assert_one_line(refused, 2, "/none/x.csv", "cannot be written")
-    refused = bereaved.command("dead", "site", "--export", str(tmp_path / "dead.xlsx"))
+    refused = with_dead.command("dead", "site", "--export", str(tmp_path / "dead.xlsx"))
     assert_one_line(refused, 2, "dead.xlsx", ".csv or .jsonl")
     assert not (tmp_path / "dead.xlsx").exists()
 
 
 def test_dead_letters_of_a_finished_crawl_are_tried_again_by_the_next_start(
-    bereaved: Fleet, ailing: Origin
+    with_dead: Fleet, flaky_site: Origin
 ) -> None:
-    ailing.days["now"] = 2  # type: ignore[attr-defined]
-    epoch = bereaved.status()["epoch"]
-    retried = bereaved.command("dead", "site", "--retry", "--reason", "http_404")
+    flaky_site.days["now"] = 2  # type: ignore[attr-defined]
+    epoch = with_dead.status()["epoch"]
+    retried = with_dead.command("dead", "site", "--retry", "--reason", "http_404")
     assert retried.stdout == "2 queued again; go on with scrapy crawl site\n"
-    now = bereaved.status()
+    now = with_dead.status()
     assert (now["state"], now["queued"], now["dead"], now["balance"]) == ("stopped", 2, 1, 0)
     assert now["reasons"] == {"http_410": 1}
-    again = bereaved.start({"ROBOTSTXT_OBEY": "False", "CRAWL_RUN_ID": ""})
+    again = with_dead.start({"ROBOTSTXT_OBEY": "False", "CRAWL_RUN_ID": ""})
     assert again.wait(30) == "finished"
     assert "Resuming the crawl" in again.log
-    now = bereaved.status()
+    now = with_dead.status()
     assert (now["epoch"], now["done"], now["dead"], now["balance"]) == (epoch, 3, 1, 0)
-    assert set(bereaved.urls()) == {ailing.url(path) for path in ("/", "/a", "/b")}
+    assert set(with_dead.urls()) == {flaky_site.url(path) for path in ("/", "/a", "/b")}
 
 
-def test_dead_letters_are_tried_again_by_workers_that_run(ships: Fleet, ailing: Origin) -> None:
-    worker = ships.start({"ROBOTSTXT_OBEY": "False"}, seeds=ailing.url("/"), delay=0, stay="true")
-    wait_for(lambda: ships.status()["dead"] == 3, "three dead letters", 20)
-    ailing.days["now"] = 2  # type: ignore[attr-defined]
-    assert said(ships.command("dead", "site", "--retry", "--json")) == {"retried": 3}
-    wait_for(lambda: ships.status()["done"] == 3, "the pages are there", 20)
-    wait_for(lambda: ships.status()["dead"] == 1, "and one is not", 20)
+def test_dead_letters_are_tried_again_by_workers_that_run(fleet: Fleet, flaky_site: Origin) -> None:
+    worker = fleet.start(
+        {"ROBOTSTXT_OBEY": "False"}, seeds=flaky_site.url("/"), delay=0, stay="true"
+    )
+    wait_for(lambda: fleet.status()["dead"] == 3, "three dead letters", 20)
+    flaky_site.days["now"] = 2  # type: ignore[attr-defined]
+    assert json_of(fleet.command("dead", "site", "--retry", "--json")) == {"retried": 3}
+    wait_for(lambda: fleet.status()["done"] == 3, "the pages are there", 20)
+    wait_for(lambda: fleet.status()["dead"] == 1, "and one is not", 20)
     assert worker.is_running
-    assert ships.status()["balance"] == 0
+    assert fleet.status()["balance"] == 0
 
 
 def test_dead_letters_can_be_forgotten_and_then_are_in_no_ledger_and_no_merged_file(
-    bereaved: Fleet, ailing: Origin
+    with_dead: Fleet, flaky_site: Origin
 ) -> None:
-    forgotten = in_output(bereaved, "dead", "site", "--forget", "--reason", "http_404")
+    forgotten = in_output(with_dead, "dead", "site", "--forget", "--reason", "http_404")
     assert forgotten.stdout == "2 forgotten\n"
-    now = bereaved.status()
+    now = with_dead.status()
     assert (now["state"], now["dead"], now["balance"]) == ("finished", 1, 0)
     assert now["filtered"] == {"forgotten": 2}
-    assert bereaved.command("dead", "site", "--reason", "http_404").returncode == 1
-    assert len(bereaved.rows("failures")) == 3
-    merged = merge(bereaved.output / "site", bereaved.output / "merged")
+    assert with_dead.command("dead", "site", "--reason", "http_404").returncode == 1
+    assert len(with_dead.rows("failures")) == 3
+    merged = merge(with_dead.output / "site", with_dead.output / "merged")
     report = {kind.file: kind for kind in merged.kinds}["failures.csv"]
     assert (report.rows, report.forgotten) == (1, 2)
     assert "2 forgotten" in merged.to_text()
-    kept = (bereaved.output / "merged" / "failures.csv").read_text()
-    assert ailing.url("/gone") in kept and ailing.url("/a") not in kept
+    kept = (with_dead.output / "merged" / "failures.csv").read_text()
+    assert flaky_site.url("/gone") in kept and flaky_site.url("/a") not in kept
 
 
 # What became of a URL
 
 
-def why(ships: Fleet, url: str) -> tuple[int, dict[str, Any]]:
-    ended = in_output(ships, "why", "site", url, "--json")
-    return ended.returncode, said(ended)
+def why(fleet: Fleet, url: str) -> tuple[int, dict[str, Any]]:
+    ended = in_output(fleet, "why", "site", url, "--json")
+    return ended.returncode, json_of(ended)
 
 
-def test_why_knows_what_has_become_of_a_url(bereaved: Fleet, ailing: Origin) -> None:
-    code, told = why(bereaved, ailing.url("/#top"))
+def test_why_knows_what_has_become_of_a_url(with_dead: Fleet, flaky_site: Origin) -> None:
+    code, told = why(with_dead, flaky_site.url("/#top"))
     assert (code, told["state"], told["status"]) == (0, "done", "200")
-    code, told = why(bereaved, ailing.url("/gone"))
+    code, told = why(with_dead, flaky_site.url("/gone"))
     assert (code, told["state"], told["reason"], told["attempts"]) == (0, "dead", "http_410", 1)
-    assert (told["referer"], told["depth"]) == (ailing.url("/"), 1)
-    code, told = why(bereaved, ailing.url("/nobody/links/here"))
+    assert (told["referer"], told["depth"]) == (flaky_site.url("/"), 1)
+    code, told = why(with_dead, flaky_site.url("/nobody/links/here"))
     assert (code, told["state"]) == (1, "never seen")
-    code, told = why(bereaved, "http://elsewhere.example/")
+    code, told = why(with_dead, "http://elsewhere.example/")
     assert (code, told["state"]) == (1, "never seen")
     assert "not within scope=host" in told["text"]
-    code, told = why(bereaved, "mailto:a@b")
+    code, told = why(with_dead, "mailto:a@b")
     assert (code, told["state"], told["reason"]) == (1, "refused", "scheme")
-    shown = in_output(bereaved, "why", "site", ailing.url("/gone")).stdout
-    assert shown.startswith(f"{ailing.url('/gone')}: given up at ") and "http_410" in shown
-    assert shown.endswith(f"found on {ailing.url('/')}\n")
+    shown = in_output(with_dead, "why", "site", flaky_site.url("/gone")).stdout
+    assert shown.startswith(f"{flaky_site.url('/gone')}: given up at ") and "http_410" in shown
+    assert shown.endswith(f"found on {flaky_site.url('/')}\n")
 
 
-def test_why_finds_a_url_that_waits_is_fetched_or_is_not_followed(ships: Fleet) -> None:
+def test_why_finds_a_url_that_waits_is_fetched_or_is_not_followed(fleet: Fleet) -> None:
     def slowly(request: Any) -> Reply:
         return Reply(status=503) if request.path == "/flaky" else Reply(delay_s=30)
 
@@ -163,70 +168,70 @@ def test_why_finds_a_url_that_waits_is_fetched_or_is_not_followed(ships: Fleet) 
     with Origin(routes) as origin:
         patient = {"ROBOTSTXT_OBEY": "False", "FRONTIER_RETRY_DELAY": "60"}
         patient |= {"CRAWL_DROP_PARAMS": "lang"}
-        ships.start(patient, seeds=origin.url("/"), delay=0, per_host=2, deny="/no", pages=100)
-        wait_for(lambda: ships.status()["delayed"] == 1, "one is delayed", 20)
-        wait_for(lambda: ships.status()["leased"] == 1, "one is leased", 20)
+        fleet.start(patient, seeds=origin.url("/"), delay=0, per_host=2, deny="/no", pages=100)
+        wait_for(lambda: fleet.status()["delayed"] == 1, "one is delayed", 20)
+        wait_for(lambda: fleet.status()["leased"] == 1, "one is leased", 20)
         # Which parameters make no difference is the crawl's plan, not this machine's settings.
-        code, told = why(ships, origin.url("/slow?lang=en"))
+        code, told = why(fleet, origin.url("/slow?lang=en"))
         assert (code, told["state"], told["referer"]) == (0, "leased", origin.url("/"))
-        assert told["worker"] == ships.status()["workers"][0]["name"]
-        code, told = why(ships, origin.url("/flaky"))
+        assert told["worker"] == fleet.status()["workers"][0]["name"]
+        code, told = why(fleet, origin.url("/flaky"))
         assert (code, told["state"], told["attempts"]) == (0, "delayed", 1)
-        code, told = why(ships, origin.url("/no"))
+        code, told = why(fleet, origin.url("/no"))
         assert (code, told["state"], told["reason"]) == (0, "filtered", "denied")
         assert "deny=/no" in told["text"]
-        assert why(ships, "http://off.example/")[1]["reason"] == "offsite"
-        ships.command("pause", "site")
-        ships.command("seed", "site", origin.url("/later"))
-        wait_for(lambda: ships.status()["queued"] == 1, "one is queued", 20)
-        code, told = why(ships, origin.url("/later"))
+        assert why(fleet, "http://off.example/")[1]["reason"] == "offsite"
+        fleet.command("pause", "site")
+        fleet.command("seed", "site", origin.url("/later"))
+        wait_for(lambda: fleet.status()["queued"] == 1, "one is queued", 20)
+        code, told = why(fleet, origin.url("/later"))
         assert (code, told["state"], told["ahead"]) == (0, "queued", 0)
         assert told["text"].endswith("; a seed")
-        ships.workers[0].kill()
+        fleet.workers[0].kill()
 
 
-def test_why_without_a_crawl_says_so(ships: Fleet) -> None:
-    code, told = why(ships, "http://a/")
+def test_why_without_a_crawl_says_so(fleet: Fleet) -> None:
+    code, told = why(fleet, "http://a/")
     assert (code, told["state"], told["text"]) == (1, "never seen", "there is no crawl 'site' yet")
 
 
 # Is this machine fit for a crawl
 
 
-def doctor(ships: Fleet, *words: str) -> tuple[int, dict[str, tuple[str, str]]]:
-    ended = in_output(ships, "doctor", "--json", "--dns", "localhost", *words)
-    checks = said(ended)["checks"]
+def doctor(fleet: Fleet, *words: str) -> tuple[int, dict[str, tuple[str, str]]]:
+    ended = in_output(fleet, "doctor", "--json", "--dns", "localhost", *words)
+    checks = json_of(ended)["checks"]
     return ended.returncode, {check["about"]: (check["level"], check["text"]) for check in checks}
 
 
 def test_doctor_finds_nothing_wrong_with_a_good_redis(tmp_path: Path) -> None:
     with (
         RedisServer(tmp_path / "redis", "appendonly yes") as server,
-        fleet(tmp_path, server.url) as ships,
+        Fleet(tmp_path, server.url) as fleet,
     ):
-        code, found = doctor(ships, "-s", "USER_AGENT=mine (+https://me.test/bot)")
+        code, found = doctor(fleet, "-s", "USER_AGENT=mine (+https://me.test/bot)")
         assert code == 0
         assert {level for level, _ in found.values()} == {"ok"}
         wanted = {"settings", "redis", "persistence", "memory", "latency", "file limit", "dns"}
         assert found.keys() >= {*wanted, "output", "user agent"}
-        text = in_output(ships, "doctor", "--dns", "localhost").stdout
+        text = in_output(fleet, "doctor", "--dns", "localhost").stdout
         assert text.startswith("ok    settings ") and "warn  user agent" in text
 
 
 def test_doctor_says_what_is_wrong_and_what_to_do(
     tmp_path: Path, redis_server: RedisServer
 ) -> None:
-    with fleet(tmp_path, redis_server.url) as ships:
-        code, found = doctor(ships)
+    with Fleet(tmp_path, redis_server.url) as fleet:
+        code, found = doctor(fleet)
         assert (code, found["persistence"][0]) == (0, "warn")
         assert "config set appendonly yes" in found["persistence"][1]
-        code, found = doctor(ships, "-s", "SEEN_CAPACITY=0", "-s", "CONCURRENT_REQUESTS=9999999")
+        code, found = doctor(fleet, "-s", "SEEN_CAPACITY=0", "-s", "CONCURRENT_REQUESTS=9999999")
         assert code == 1
         assert found["settings"][0] == "fail" and "SEEN_CAPACITY=0" in found["settings"][1]
         assert found["file limit"][0] == "fail" and "ulimit -n" in found["file limit"][1]
-        ships.output.rmdir()
-        ships.output.touch()
-        code, found = doctor(ships)
+        fleet.output.rmdir()
+        fleet.output.touch()
+        code, found = doctor(fleet)
         assert (code, found["output"][0]) == (1, "fail")
 
 
@@ -240,11 +245,11 @@ def test_doctor_without_a_redis_fails_and_goes_on(tmp_path: Path) -> None:
 
 
 def test_progress_is_shown_again_after_the_crawl_could_not_be_read(
-    ships: Fleet, redis: Redis
+    fleet: Fleet, redis: Redis
 ) -> None:
     with Origin({"/": HANG}) as origin:
         chatty = {"ROBOTSTXT_OBEY": "False", "LOG_LEVEL": "DEBUG"}
-        worker = ships.start(chatty, seeds=origin.url("/"), delay=0)
+        worker = fleet.start(chatty, seeds=origin.url("/"), delay=0)
         worker.wait_for_log("pages here")
         counts = keys.counts("site", 0)
         redis.hset(counts, "dead", "damaged")
@@ -258,28 +263,28 @@ HOUR_MS = 3_600_000
 
 
 def test_rows_of_stats_add_up_to_a_summary_that_counts_no_time_in_which_nobody_was_at_it(
-    ships: Fleet, redis: Redis
+    fleet: Fleet, redis: Redis
 ) -> None:
     links = "".join(f"<a href=/{number}>x</a>" for number in range(12)) + "<a href=/gone>x</a>"
     pages: dict[str, Route] = {f"/{number}": Reply(body=b"x" * 1000) for number in range(12)}
     with Origin({"/": Reply(body=links.encode()), **pages}) as origin:
         rare = {"CRAWL_STATS_INTERVAL": "3600", "ROBOTSTXT_OBEY": "False"}
-        first = ships.start(rare, seeds=origin.url("/"), delay=0.2)
-        wait_for(lambda: ships.status()["done"] > 2, "some pages", 30)
-        ships.command("stop", "site")
+        first = fleet.start(rare, seeds=origin.url("/"), delay=0.2)
+        wait_for(lambda: fleet.status()["done"] > 2, "some pages", 30)
+        fleet.command("stop", "site")
         assert first.wait(30) == "stopped"
-        stopped = ships.status()
+        stopped = fleet.status()
         redis.hset(keys.meta("site", 0), "skew_ms", HOUR_MS)
-        idle = ships.status()
+        idle = fleet.status()
         for name in ("elapsed_s", "finished_at", "started_at"):
             assert idle[name] == stopped[name]
-        assert ships.start(rare | {"CRAWL_RUN_ID": ""}).wait(30) == "finished"
-        now = ships.status()
-    summary = json.loads((ships.output / "site" / "summary.json").read_text())
+        assert fleet.start(rare | {"CRAWL_RUN_ID": ""}).wait(30) == "finished"
+        now = fleet.status()
+    summary = json.loads((fleet.output / "site" / "summary.json").read_text())
     assert summary["duration_s"] == now["elapsed_s"] > stopped["elapsed_s"] > 0
     assert summary["duration_s"] < HOUR_MS / 1000 < summary_span_s(summary)
     assert summary["pages_per_s"] == round(summary["done"] / summary["duration_s"], 2)
-    rows = ships.rows("stats")
+    rows = fleet.rows("stats")
     assert len(rows) == 2  # neither worker has seen an interval to its end
     for column, total in (("pages", "done"), ("bytes", "bytes"), ("errors", "dead")):
         assert sum(int(row[column]) for row in rows) == summary[total] > 0

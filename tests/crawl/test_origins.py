@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers.door import Door
-from tests.servers.fleet import Fleet, fleet
+from tests.servers.both_schemes import BothSchemes
+from tests.servers.fleet import Fleet
 from tests.servers.origin import Origin, Reply, Route
 from tests.servers.redis import RedisServer
 from tests.servers.tls import Authority
@@ -27,40 +27,40 @@ def paths(origin: Origin) -> list[str]:
 
 
 def test_http_and_https_of_one_name_and_port_each_have_their_own_robots_txt(
-    ships: Fleet, tmp_path: Path
+    fleet: Fleet, tmp_path: Path
 ) -> None:
     secure = Origin(site("/b"), tls=Authority(tmp_path).issue("127.0.0.1"))
-    with Origin(site("/a")) as plain, secure, Door(plain, secure) as door:
+    with Origin(site("/a")) as plain, secure, BothSchemes(plain, secure) as door:
         seeds = f"http://{door.host}/,https://{door.host}/"
-        ships.start({"DOWNLOAD_VERIFY_CERTIFICATES": False}, seeds=seeds, delay=0)
-        assert ships.wait() == ["finished"]
+        fleet.start({"DOWNLOAD_VERIFY_CERTIFICATES": False}, seeds=seeds, delay=0)
+        assert fleet.wait() == ["finished"]
         assert paths(plain) == ["/", "/b", "/robots.txt"]
         assert paths(secure) == ["/", "/a", "/robots.txt"]
-    now = ships.status()
+    now = fleet.status()
     assert (now["hosts"], now["done"], now["balance"]) == (2, 4, 0)
     assert now["filtered"] == {"robots": 2, "robots_txt": 2}
 
 
 def test_two_ports_of_one_host_each_have_their_own_robots_txt_over_tls_too(
-    ships: Fleet, tmp_path: Path
+    fleet: Fleet, tmp_path: Path
 ) -> None:
     context = Authority(tmp_path).issue("127.0.0.1")
     with Origin(site("/a"), tls=context) as one, Origin(site("/b"), tls=context) as other:
         seeds = f"{one.url()},{other.url()}"
-        ships.start({"DOWNLOAD_VERIFY_CERTIFICATES": False}, seeds=seeds, delay=0)
-        assert ships.wait() == ["finished"]
+        fleet.start({"DOWNLOAD_VERIFY_CERTIFICATES": False}, seeds=seeds, delay=0)
+        assert fleet.wait() == ["finished"]
         assert paths(one) == ["/", "/b", "/robots.txt"]
         assert paths(other) == ["/", "/a", "/robots.txt"]
 
 
 def test_a_certificate_that_nobody_vouches_for_is_refused_by_default(
-    ships: Fleet, tmp_path: Path
+    fleet: Fleet, tmp_path: Path
 ) -> None:
     with Origin(site("/a"), tls=Authority(tmp_path).issue("127.0.0.1")) as origin:
-        ships.start({"ROBOTSTXT_OBEY": False}, seeds=origin.url(), delay=0)
-        assert ships.wait() == ["finished"]
+        fleet.start({"ROBOTSTXT_OBEY": False}, seeds=origin.url(), delay=0)
+        assert fleet.wait() == ["finished"]
         assert origin.requests() == []
-    assert [row["reason"] for row in ships.rows("failures")] == ["certificate"]
+    assert [row["reason"] for row in fleet.rows("failures")] == ["certificate"]
 
 
 # What must not be reached: a server at an address that neither a seed nor a setting has opened.
@@ -122,11 +122,11 @@ def test_nothing_leads_to_an_address_that_is_not_open(
             stack.enter_context(Origin({"/": Reply(), **routes}))
             for routes in entrances(secret.url("")).values()
         ]
-        ships = stack.enter_context(fleet(tmp_path, redis_server.url))
+        fleet = stack.enter_context(Fleet(tmp_path, redis_server.url))
         named = [door.url("/").replace("127.0.0.1", "localhost") for door in doors]
-        ships.start(settings, seeds=",".join(named), scope="any", delay=0)
-        assert ships.wait() == ["finished"]
-        now = ships.status()
+        fleet.start(settings, seeds=",".join(named), scope="any", delay=0)
+        assert fleet.wait() == ["finished"]
+        now = fleet.status()
         met = {one.path for one in secret.requests()}
     assert met == ({"/robots.txt", "/", "/page", "/map.xml"} if allowed else set())
     assert (now["balance"], now["queued"], now["leased"]) == (0, 0, 0)
@@ -135,7 +135,7 @@ def test_nothing_leads_to_an_address_that_is_not_open(
 
 
 def test_redirects_of_pages_robots_txt_and_sitemaps_lead_to_names_beyond_ascii(
-    ships: Fleet,
+    fleet: Fleet,
 ) -> None:
     rules = b"User-agent: *\nDisallow: /private\nSitemap: /map.xml"
     pages = b"<urlset><url><loc>/mapped</loc></url></urlset>"
@@ -149,16 +149,16 @@ def test_redirects_of_pages_robots_txt_and_sitemaps_lead_to_names_beyond_ascii(
         "/mapped": Reply(),
     }
     with Origin(routes) as origin:
-        ships.start({"CRAWL_SITEMAPS": "True"}, seeds=origin.url("/"), delay=0)
-        assert ships.wait() == ["finished"]
+        fleet.start({"CRAWL_SITEMAPS": "True"}, seeds=origin.url("/"), delay=0)
+        assert fleet.wait() == ["finished"]
         assert paths(origin) == sorted(routes)
 
 
-def test_pages_that_refresh_to_each_other_are_followed_and_fetched_once(ships: Fleet) -> None:
+def test_pages_that_refresh_to_each_other_are_followed_and_fetched_once(fleet: Fleet) -> None:
     def refresh(to: str) -> Reply:
         return Reply(body=f"<meta http-equiv=refresh content='0; url={to}'>".encode())
 
     with Origin({"/": refresh("/a"), "/a": refresh("/b"), "/b": refresh("/")}) as origin:
-        ships.start({"ROBOTSTXT_OBEY": "False"}, seeds=origin.url("/"), delay=0)
-        assert ships.wait() == ["finished"]
+        fleet.start({"ROBOTSTXT_OBEY": "False"}, seeds=origin.url("/"), delay=0)
+        assert fleet.wait() == ["finished"]
         assert paths(origin) == sorted(PAGES)

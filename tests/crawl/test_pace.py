@@ -33,7 +33,7 @@ def pages(number: int, delay_s: float = 0.0) -> Callable[[Request], Answer]:
     return answer
 
 
-def test_a_host_may_have_connections_of_its_own(ships: Fleet) -> None:
+def test_a_host_may_have_connections_of_its_own(fleet: Fleet) -> None:
     with (
         Origin({}, default=pages(12, 0.1)) as usual,
         Origin({}, default=pages(12, 0.1), address="127.0.0.2") as own,
@@ -41,32 +41,32 @@ def test_a_host_may_have_connections_of_its_own(ships: Fleet) -> None:
         overrides = {"POLITENESS_OVERRIDES": json.dumps({"127.0.0.2": {"per_host": 1}})}
         for _ in range(2):
             seeds = f"{usual.url()},{own.url()}"
-            ships.start({**OPEN, **overrides}, seeds=seeds, delay=0, per_host=3)
-        assert ships.wait() == ["finished"] * 2
+            fleet.start({**OPEN, **overrides}, seeds=seeds, delay=0, per_host=3)
+        assert fleet.wait() == ["finished"] * 2
     assert most_concurrent(usual.requests())[usual.host] == 3
     assert most_concurrent(own.requests())[own.host] == 1
 
 
-def test_a_pace_that_is_changed_while_the_crawl_runs_reaches_all_workers(ships: Fleet) -> None:
+def test_a_pace_that_is_changed_while_the_crawl_runs_reaches_all_workers(fleet: Fleet) -> None:
     with Origin({}, default=pages(2000)) as origin:
         quick = {**OPEN, "FRONTIER_LEASE_TIMEOUT": 4}
         for _ in range(2):
-            ships.start(quick, seeds=origin.url(), delay=0.02)
+            fleet.start(quick, seeds=origin.url(), delay=0.02)
         wait_for(lambda: len(origin.requests()) > 20, "a crawl that runs", 30)
-        changed = ships.command("pace", "site", "127.0.0.1", "--delay", "0.4", "--json")
+        changed = fleet.command("pace", "site", "127.0.0.1", "--delay", "0.4", "--json")
         assert json.loads(changed.stdout) == {"127.0.0.1": {"delay": 0.4}}
         # As long as it takes until the last worker must have heard of it, or counts as dead.
         wait_for(lambda: last_gap_s(origin, 12) >= 0.4 - RESOLUTION_S, "the new pace", 60)
         settled = len(origin.requests())
         # A worker that starts later goes by it from its first request on.
-        ships.start(quick, seeds=origin.url(), delay=0.02)
-        ships.workers[2].wait_for_log("Joining the crawl")
+        fleet.start(quick, seeds=origin.url(), delay=0.02)
+        fleet.workers[2].wait_for_log("Joining the crawl")
         wait_for(lambda: len(origin.requests()) >= settled + 6, "requests at that pace", 30)
         slow = origin.requests()[settled - 1 :]
         assert (smallest_slot_gap_s(slow) or 0) >= 0.4 - RESOLUTION_S
-        assert ships.command("pace", "site", "127.0.0.1", "--reset").returncode == 0
+        assert fleet.command("pace", "site", "127.0.0.1", "--reset").returncode == 0
         wait_for(lambda: last_gap_s(origin) < 0.3, "the old pace", 30)
-        assert ships.status()["balance"] == 0
+        assert fleet.status()["balance"] == 0
 
 
 def last_gap_s(origin: Origin, gaps: int = 1) -> float:
@@ -93,20 +93,20 @@ class Overloaded:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_what_was_leased_before_a_retry_after_does_not_start_after_it(
-    ships: Fleet, workers: int
+    fleet: Fleet, workers: int
 ) -> None:
     with Origin({}, default=Overloaded(12)) as origin:
         for _ in range(workers):
             # Two requests at a time, and two more of the same host in the worker's buffer.
             settings = {**OPEN, "CONCURRENT_REQUESTS": 2}
-            ships.start(settings, seeds=origin.url(), delay=0, per_host=8)
-        assert ships.wait() == ["finished"] * workers
+            fleet.start(settings, seeds=origin.url(), delay=0, per_host=8)
+        assert fleet.wait() == ["finished"] * workers
     log = origin.requests()
     [asked] = [one for one in log if one.status == 503]
     over_s = asked.end_s + RETRY_AFTER_S - RESOLUTION_S
     assert [one for one in log if asked.end_s + GRACE_S < one.start_s < over_s] == []
     assert len(log) == 13
-    assert ships.status()["balance"] == 0
+    assert fleet.status()["balance"] == 0
 
 
 @pytest.mark.parametrize(
@@ -122,9 +122,9 @@ def test_what_was_leased_before_a_retry_after_does_not_start_after_it(
     ],
 )
 def test_what_cannot_be_a_pace_is_refused_in_one_line(
-    ships: Fleet, words: list[str], said: str
+    fleet: Fleet, words: list[str], said: str
 ) -> None:
-    refused = ships.command("pace", "site", *words)
+    refused = fleet.command("pace", "site", *words)
     assert refused.returncode == 2
     assert said in refused.stderr
     assert len(refused.stderr.strip().splitlines()) == 1

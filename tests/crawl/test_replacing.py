@@ -7,34 +7,27 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 
 from crawlproj.demo import DemoServer, WebSpec
 from crawlproj.engine.memory_limit import REPLACE_ME
-from crawlproj.operate.fleet import MOST_REPLACED, Place
+from crawlproj.operate.fleet import MOST_REPLACED, WorkerSlot
 from tests.servers.fleet import PROJECT, Fleet
 from tests.servers.redis import wait_for
 
-WEB = WebSpec(hosts=4, pages=160).smooth()
+SPEC = WebSpec(hosts=4, pages=160).smooth()
 POLITE = 0.2
 """Seconds between requests to a host: the crawl lasts for eight, however fast the machine is."""
 
 
-@pytest.fixture(scope="module")
-def web() -> Iterator[DemoServer]:
-    with DemoServer(WEB) as server:
-        yield server
-
-
-def _sail(ships: Fleet, web: DemoServer, *settings: str) -> subprocess.Popen[str]:
+def _start(fleet: Fleet, web: DemoServer, *settings: str) -> subprocess.Popen[str]:
     words = ["-a", f"seeds={','.join(web.seeds)}", "-a", f"delay={POLITE}"]
-    for setting in (f"CRAWL_OUTPUT={ships.output}", "SEEN_CAPACITY=10000", *settings):
+    for setting in (f"CRAWL_OUTPUT={fleet.output}", "SEEN_CAPACITY=10000", *settings):
         words += ["-s", setting]
     return subprocess.Popen(
         [sys.executable, "-m", "scrapy", "fleet", "site", "-n", "1", *words],
-        env=ships.env,
+        env=fleet.env,
         cwd=PROJECT,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -52,60 +45,60 @@ def _end(process: subprocess.Popen[str]) -> str:
 
 
 def test_a_worker_at_its_memory_limit_hands_in_and_is_replaced(
-    ships: Fleet, web: DemoServer
+    fleet: Fleet, web: DemoServer
 ) -> None:
     low = ("CRAWL_MEMORY_LIMIT_MB=1", "MEMUSAGE_CHECK_INTERVAL_SECONDS=4")
-    process = _sail(ships, web, *low)
+    process = _start(fleet, web, *low)
     said = _end(process)
     assert process.returncode == 0, said
     assert "reached its memory limit" in said
     expected = web.web.expected(web.seeds).pages
-    assert Counter(ships.urls()) == Counter(expected)
-    now = ships.status()
+    assert Counter(fleet.urls()) == Counter(expected)
+    now = fleet.status()
     assert (now["done"], now["balance"], now["reclaimed"]) == (len(expected), 0, 0)
-    assert len(list((ships.output / "site").glob("pages-*.csv"))) > 1
+    assert len(list((fleet.output / "site").glob("pages-*.csv"))) > 1
 
 
-def test_a_killed_worker_is_replaced_and_nothing_is_lost(ships: Fleet, web: DemoServer) -> None:
-    process = _sail(ships, web, "FRONTIER_LEASE_TIMEOUT=3")
+def test_a_killed_worker_is_replaced_and_nothing_is_lost(fleet: Fleet, web: DemoServer) -> None:
+    process = _start(fleet, web, "FRONTIER_LEASE_TIMEOUT=3")
     try:
-        wait_for(lambda: ships.status()["done"] > 5, "pages are done", 60)
-        [worker] = ships.status()["workers"]
+        wait_for(lambda: fleet.status()["done"] > 5, "pages are done", 60)
+        [worker] = fleet.status()["workers"]
         os.kill(worker["pid"], signal.SIGKILL)
     finally:
         said = _end(process)
     assert process.returncode == 0, said
     assert f"process {worker['pid']} was killed (signal 9)" in said
     expected = web.web.expected(web.seeds).pages
-    assert set(ships.urls()) == set(expected)
-    assert ships.status()["balance"] == 0
+    assert set(fleet.urls()) == set(expected)
+    assert fleet.status()["balance"] == 0
 
 
-def test_a_worker_alone_says_what_to_do_at_its_memory_limit(ships: Fleet, web: DemoServer) -> None:
+def test_a_worker_alone_says_what_to_do_at_its_memory_limit(fleet: Fleet, web: DemoServer) -> None:
     low = {"CRAWL_MEMORY_LIMIT_MB": 1, "MEMUSAGE_CHECK_INTERVAL_SECONDS": 1}
-    worker = ships.start(low, seeds=web.seeds[0], delay=5)
+    worker = fleet.start(low, seeds=web.seeds[0], delay=5)
     assert worker.wait() == "memory"
     assert worker.process.returncode == REPLACE_ME
     assert "start the worker again: nothing is lost" in worker.log
-    now = ships.status()
+    now = fleet.status()
     assert (now["leased"], now["workers"], now["balance"]) == (0, [], 0)
 
 
 def test_a_place_whose_workers_all_end_early_stays_empty() -> None:
-    place = Place("worker 1", lambda: subprocess.Popen(["sh", "-c", f"exit {REPLACE_ME}"]))
+    slot = WorkerSlot("worker 1", lambda: subprocess.Popen(["sh", "-c", f"exit {REPLACE_ME}"]))
     replaced = 0
-    while place.process.wait(10) == REPLACE_ME and place.replace():
+    while slot.process.wait(10) == REPLACE_ME and slot.replace():
         replaced += 1
     assert replaced == MOST_REPLACED
-    assert place.complaint.endswith(f"ended with {REPLACE_ME}, after 10 before it: see its log")
+    assert slot.failure.endswith(f"ended with {REPLACE_ME}, after 10 before it: see its log")
 
 
 @pytest.mark.parametrize("code", [0, 1, 2])
 def test_a_worker_that_has_said_why_it_ended_is_not_replaced(code: int) -> None:
-    place = Place("worker 1", lambda: subprocess.Popen(["sh", "-c", f"exit {code}"]))
-    place.process.wait(10)
-    assert place.replace() == ""
-    assert bool(place.complaint) == bool(code)
+    slot = WorkerSlot("worker 1", lambda: subprocess.Popen(["sh", "-c", f"exit {code}"]))
+    slot.process.wait(10)
+    assert slot.replace() == ""
+    assert bool(slot.failure) == bool(code)
 
 
 @pytest.mark.parametrize(
@@ -113,9 +106,9 @@ def test_a_worker_that_has_said_why_it_ended_is_not_replaced(code: int) -> None:
 )
 def test_a_worker_that_did_not_end_by_itself_is_a_lost_one(ending: str, has_lost: bool) -> None:
     ways = iter((ending, "exit 0"))
-    place = Place("worker 1", lambda: subprocess.Popen(["sh", "-c", next(ways)]))
-    place.process.wait(10)
-    assert place.has_lost == has_lost
-    place.replace()
-    place.process.wait(10)
-    assert place.has_lost == has_lost
+    slot = WorkerSlot("worker 1", lambda: subprocess.Popen(["sh", "-c", next(ways)]))
+    slot.process.wait(10)
+    assert slot.has_lost == has_lost
+    slot.replace()
+    slot.process.wait(10)
+    assert slot.has_lost == has_lost

@@ -7,6 +7,7 @@ and has the same four pages, of which /a and /b are what rules are about.
 from __future__ import annotations
 
 import gzip
+import json
 import signal
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -23,7 +24,7 @@ from crawlproj.frontier import keys
 from crawlproj.operate.audit import RESOLUTION_S
 from crawlproj.operate.request_log import Logged, smallest_gap_s
 from crawlproj.politeness.robots_store import ASKED_S
-from tests.servers.fleet import Fleet, fleet
+from tests.servers.fleet import Fleet
 from tests.servers.origin import HANG, RESET, Origin, Raw, Reply, Request, Route
 from tests.servers.redis import RedisServer, wait_for
 
@@ -117,6 +118,7 @@ UNREACHABLE: dict[str, Mapping[str, Route]] = {
 
 
 BORROWING = "at another host"
+REFUSED = {"plain": "/a", BORROWING: "/a", "500": "/"}
 
 
 class Hosts:
@@ -127,6 +129,7 @@ class Hosts:
     ) -> None:
         self.elsewhere = elsewhere
         self.ledger: dict[str, Any] = {}
+        self.told: dict[str, Any] = {}
         self.by_name = {
             name: stack.enter_context(Origin(site(routes), address=f"127.0.8.{number}"))
             for number, (name, routes) in enumerate(cases.items(), 1)
@@ -161,13 +164,16 @@ def hosts(tmp_path_factory: pytest.TempPathFactory, redis_process: RedisServer) 
     elsewhere = Origin({"/rules": rules(NO_A)}, address=ELSEWHERE)
     with ExitStack() as stack:
         stack.enter_context(elsewhere)
-        ships = stack.enter_context(fleet(tmp_path_factory.mktemp("robots"), redis_process.url))
+        fleet = stack.enter_context(Fleet(tmp_path_factory.mktemp("robots"), redis_process.url))
         borrowed = {BORROWING: {"/robots.txt": moved(elsewhere.url("/rules"))}}
         found = Hosts(stack, {**ALLOWING, **RULING, **UNREACHABLE, **borrowed}, elsewhere)
         for _ in range(3):
-            ships.start(SETTINGS, seeds=found.seeds, delay=0.02)
-        assert ships.wait() == ["finished"] * 3
-        found.ledger = ships.status()
+            fleet.start(SETTINGS, seeds=found.seeds, delay=0.02)
+        assert fleet.wait() == ["finished"] * 3
+        found.ledger = fleet.status()
+        for name, path in REFUSED.items():
+            asked = fleet.command("why", "site", found.by_name[name].url(path), "--json")
+            found.told[name] = json.loads(asked.stdout)
         yield found
 
 
@@ -240,6 +246,14 @@ def test_every_url_of_them_is_accounted_for(hosts: Hosts) -> None:
     assert now["filtered"]["robots_unreachable"] == len(UNREACHABLE)
 
 
+def test_who_asks_why_is_told_what_robots_txt_says(hosts: Hosts) -> None:
+    for name in ("plain", BORROWING):
+        told = hosts.told[name]
+        assert (told["state"], told["reason"]) == ("filtered", "robots")
+        assert "robots.txt of its host disallows it" in told["text"]
+    assert hosts.told["500"]["reason"] == "robots_unreachable"
+
+
 # Hosts whose robots.txt is that of another
 
 
@@ -282,13 +296,13 @@ def borrowers(
     with redis_process.client() as client:
         client.flushall()
     with ExitStack() as stack:
-        ships = stack.enter_context(fleet(tmp_path_factory.mktemp("lent"), redis_process.url))
+        fleet = stack.enter_context(Fleet(tmp_path_factory.mktemp("lent"), redis_process.url))
         found = Borrowers(stack)
         settings = {**SETTINGS, "POLITENESS_GIVE_UP": "2", "DOWNLOAD_TIMEOUT": "60"}
         for _ in range(2):
-            ships.start(settings, seeds=found.seeds, delay=0.1, pages_per_host=1, scope="any")
-        assert ships.wait() == ["finished"] * 2
-        assert_settled(ships)
+            fleet.start(settings, seeds=found.seeds, delay=0.1, pages_per_host=1, scope="any")
+        assert fleet.wait() == ["finished"] * 2
+        fleet.assert_settled()
         yield found
 
 
@@ -312,66 +326,55 @@ def test_a_host_whose_rules_are_at_one_that_is_given_up_gets_no_page(borrowers: 
 # Crawls of their own
 
 
-@pytest.fixture
-def squadron(tmp_path: Path, redis_server: RedisServer) -> Iterator[Fleet]:
-    with fleet(tmp_path, redis_server.url) as sailing:
-        yield sailing
-
-
 def paths(origin: Origin) -> set[str]:
     return {request.path for request in origin.requests()}
 
 
-def assert_settled(squadron: Fleet) -> None:
-    now = squadron.status()
-    assert now["balance"] == 0
-    assert [now[name] for name in ("queued", "delayed", "leased")] == [0, 0, 0]
-
-
-def test_a_delay_from_another_host_is_kept_from_the_first_page_on(squadron: Fleet) -> None:
+@pytest.mark.also_plain
+def test_a_delay_from_another_host_is_kept_from_the_first_page_on(fleet: Fleet) -> None:
     """Long enough that no first page would come that late by itself."""
     delay_s = 8
     slow = Origin({"/rules": rules(f"User-agent: *\nCrawl-delay: {delay_s}".encode())})
     with slow, Origin({"/robots.txt": moved(slow.url("/rules")), "/": Reply()}) as origin:
         settings = {**SETTINGS, "POLITENESS_LONGEST_PAUSE": "60"}
-        squadron.start(settings, seeds=origin.url("/"), delay=0.02)
-        assert squadron.wait() == ["finished"]
+        fleet.start(settings, seeds=origin.url("/"), delay=0.02)
+        assert fleet.wait() == ["finished"]
     asked, page = sorted(origin.requests())
     assert (asked.path, page.path) == ("/robots.txt", "/")
     assert page.start_s - asked.end_s >= delay_s - RESOLUTION_S
-    assert_settled(squadron)
+    fleet.assert_settled()
 
 
-def test_each_port_has_a_file_of_its_own(squadron: Fleet) -> None:
+def test_each_port_has_a_file_of_its_own(fleet: Fleet) -> None:
     strict, open_to_all = site({"/robots.txt": rules(NO_A)}), site({})
     with Origin(strict) as one, Origin(open_to_all) as other:
         assert one.host != other.host
-        squadron.start(SETTINGS, seeds=f"{one.url()},{other.url()}", delay=0.02)
-        assert squadron.wait() == ["finished"]
+        fleet.start(SETTINGS, seeds=f"{one.url()},{other.url()}", delay=0.02)
+        assert fleet.wait() == ["finished"]
     assert paths(one) == PAGES - {"/a"} | {"/robots.txt"}
     assert paths(other) == PAGES | {"/robots.txt"}
-    assert_settled(squadron)
+    fleet.assert_settled()
 
 
-def test_who_does_not_obey_robots_txt_does_not_even_ask_for_it(squadron: Fleet) -> None:
+def test_who_does_not_obey_robots_txt_does_not_even_ask_for_it(fleet: Fleet) -> None:
     with Origin(site({"/robots.txt": rules(b"User-agent: *\nDisallow: /\n")})) as origin:
-        squadron.start({**SETTINGS, "ROBOTSTXT_OBEY": "False"}, seeds=origin.url(), delay=0.02)
-        assert squadron.wait() == ["finished"]
+        fleet.start({**SETTINGS, "ROBOTSTXT_OBEY": "False"}, seeds=origin.url(), delay=0.02)
+        assert fleet.wait() == ["finished"]
     assert paths(origin) == PAGES
-    assert squadron.status()["filtered"] == {}
-    assert_settled(squadron)
+    assert fleet.status()["filtered"] == {}
+    fleet.assert_settled()
 
 
-def test_many_pages_of_an_unreachable_host_cost_no_further_request(squadron: Fleet) -> None:
+def test_many_pages_of_an_unreachable_host_cost_no_further_request(fleet: Fleet) -> None:
     """Three connections and a hundred pages wait while the file is being retried."""
     with Origin(site({"/robots.txt": Reply(500, delay_s=0.2)})) as origin:
         seeds = ",".join(origin.url(f"/?{number}") for number in range(100))
         for _ in range(3):
-            squadron.start(SETTINGS, seeds=seeds, delay=0.02, per_host=3)
-        assert squadron.wait() == ["finished"] * 3
+            fleet.start(SETTINGS, seeds=seeds, delay=0.02, per_host=3)
+        assert fleet.wait() == ["finished"] * 3
     assert [request.path for request in origin.requests()] == ["/robots.txt"] * ATTEMPTS
-    assert squadron.status()["filtered"] == {"robots_txt": 1, "robots_unreachable": 100}
-    assert_settled(squadron)
+    assert fleet.status()["filtered"] == {"robots_txt": 1, "robots_unreachable": 100}
+    fleet.assert_settled()
 
 
 def test_an_override_lets_one_host_go_without_robots_txt(
@@ -379,33 +382,33 @@ def test_an_override_lets_one_host_go_without_robots_txt(
 ) -> None:
     routes = {"/": Reply(body=b"<a href=/private>p</a>"), "/private": Reply(body=b"secret")}
     routes["/robots.txt"] = Reply(body=b"User-agent: *\nDisallow: /private")
-    with Origin(routes) as origin, fleet(tmp_path, redis_server.url) as ships:
+    with Origin(routes) as origin, Fleet(tmp_path, redis_server.url) as fleet:
         table = '{"127.0.0.1": {"obey_robots": false}}'
-        worker = ships.start({"POLITENESS_OVERRIDES": table}, seeds=origin.url("/"), delay=0)
+        worker = fleet.start({"POLITENESS_OVERRIDES": table}, seeds=origin.url("/"), delay=0)
         assert worker.wait() == "finished"
         assert [one.path for one in origin.requests()] == ["/", "/private"]
 
 
 def test_a_host_whose_rules_have_expired_is_asked_anew_while_its_pages_wait_in_peace(
-    squadron: Fleet, redis: Redis
+    fleet: Fleet, redis: Redis
 ) -> None:
     pages = 80
     links = "".join(f"<a href=/{number}>x</a>" for number in range(pages)).encode()
     routes: dict[str, Route] = {f"/{number}": Reply() for number in range(pages)}
     routes |= {"/": Reply(body=links), "/robots.txt": rules(NO_A)}
     with Origin(routes) as origin:
-        first = squadron.start(SETTINGS, seeds=origin.url("/"), delay=0.05)
-        wait_for(lambda: squadron.status()["done"] > 5, "some pages", 60)
+        first = fleet.start(SETTINGS, seeds=origin.url("/"), delay=0.05)
+        wait_for(lambda: fleet.status()["done"] > 5, "some pages", 60)
         first.signal(signal.SIGINT)
         assert first.wait() == "shutdown"
-        left = squadron.status()["queued"]
+        left = fleet.status()["queued"]
         assert left > pages / 2
         assert redis.delete(keys.robots("site", 0, origin.url("")))
         leases_before = int(redis.hget(keys.meta("site", 0), "tokens"))
-        assert squadron.start(SETTINGS, delay=0.05).wait() == "finished"
+        assert fleet.start(SETTINGS, delay=0.05).wait() == "finished"
         log = sorted(origin.requests())
     _, again = (number for number, request in enumerate(log) if request.path == "/robots.txt")
     assert log[again].start_s - log[again - 1].end_s < ASKED_S
     leases = int(redis.hget(keys.meta("site", 0), "tokens")) - leases_before
     assert leases < left + pages
-    assert_settled(squadron)
+    fleet.assert_settled()

@@ -177,7 +177,7 @@ REFUSED = [
     (["fetch", "{home}"], "Refused address"),
     (["parse", "--spider", "books", "{home}"], "Refused address"),
     (["fetch", "{home}secret", *MINE], "robots.txt"),
-    (["fetch", "http://127.0.0.1:1/", *MINE], "Cannot connect to host 127.0.0.1:1"),
+    (["fetch", "http://127.0.0.1:1/", *MINE], "Failed to connect to 127.0.0.1:1"),
 ]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import signal
 import time
@@ -15,15 +14,16 @@ import pytest
 from redis import Redis
 
 from crawlproj.demo import DemoServer, WebSpec
-from crawlproj.discover.seeds import Intake, SeedList, parse_seed
+from crawlproj.discover.seeds import SeedIntake, SeedList, parse_seed
 from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier
-from crawlproj.frontier.limits import Limits
 from crawlproj.frontier.messages import Kind, Push
+from crawlproj.frontier.plan import Plan
 from crawlproj.frontier.records import address, encode_link
 from crawlproj.operate.request_log import fetch_counts
 from crawlproj.server.connection import connect
-from tests.servers.fleet import Fleet, fleet
+from tests.servers.fleet import Fleet
+from tests.servers.frontier import push_all
 from tests.servers.origin import Origin, Reply
 from tests.servers.proxy import Proxy
 from tests.servers.redis import RedisServer, follow, hand_over, wait_for
@@ -46,15 +46,15 @@ def rejected(redis: Redis) -> dict[str, str]:
 
 
 def test_a_worker_without_seeds_waits_for_redis_cli(
-    ships: Fleet, redis_server: RedisServer, redis: Redis, origin: Origin
+    fleet: Fleet, redis_server: RedisServer, redis: Redis, origin: Origin
 ) -> None:
-    worker = ships.start(FAST, delay=0)
-    wait_for(lambda: ships.status()["workers"], "the worker is there", 20)
-    assert ships.status()["state"] == "empty"
+    worker = fleet.start(FAST, delay=0)
+    wait_for(lambda: fleet.status()["workers"], "the worker is there", 20)
+    assert fleet.status()["state"] == "empty"
     fields = {"url": origin.url("/json"), "priority": 7, "meta": {"k": 1}, "headers": {"X": "y"}}
     redis_server.cli("lpush", SEEDS, origin.url("/plain"), json.dumps(fields))
     assert worker.wait(30) == "finished"
-    rows = {row["url"]: row for row in ships.rows("pages")}
+    rows = {row["url"]: row for row in fleet.rows("pages")}
     assert rows.keys() == {origin.url("/plain"), origin.url("/json")}
     assert rows[origin.url("/json")]["priority"] == "7"
     assert redis.llen(SEEDS) == 0
@@ -62,42 +62,42 @@ def test_a_worker_without_seeds_waits_for_redis_cli(
 
 
 def test_a_host_pushed_during_the_crawl_is_crawled_as_the_first_is(
-    ships: Fleet, redis_server: RedisServer
+    fleet: Fleet, redis_server: RedisServer
 ) -> None:
     spec = WebSpec(seed=2, hosts=2, pages=60).smooth()
     with DemoServer(spec) as web:
         redis_server.cli("lpush", SEEDS, web.seeds[0])
         for _ in range(2):
-            ships.start(delay=0.03)
-        wait_for(lambda: ships.status()["done"] > 3, "some pages", 20)
-        assert not any(url.startswith(web.seeds[1]) for url in ships.urls())
+            fleet.start(delay=0.03)
+        wait_for(lambda: fleet.status()["done"] > 3, "some pages", 20)
+        assert not any(url.startswith(web.seeds[1]) for url in fleet.urls())
         redis_server.cli("lpush", SEEDS, web.seeds[1])
-        assert ships.wait(40) == ["finished"] * 2
+        assert fleet.wait(40) == ["finished"] * 2
         expected = web.web.expected(web.seeds, scope="host").pages
-    assert sorted(ships.urls()) == sorted(expected)
-    assert ships.status()["balance"] == 0
+    assert sorted(fleet.urls()) == sorted(expected)
+    assert fleet.status()["balance"] == 0
 
 
 def test_a_comma_belongs_to_a_url_unless_another_begins_behind_it(
-    ships: Fleet, origin: Origin
+    fleet: Fleet, origin: Origin
 ) -> None:
     paths = ["/a,b", "/c?d=1,2,3", "/e"]
     seeds = ", ".join(origin.url(path) for path in paths)
-    ships.start(FAST, seeds=f"{seeds},", delay=0)
-    assert ships.wait() == ["finished"]
-    assert sorted(ships.urls()) == [origin.url(path) for path in paths]
+    fleet.start(FAST, seeds=f"{seeds},", delay=0)
+    assert fleet.wait() == ["finished"]
+    assert sorted(fleet.urls()) == [origin.url(path) for path in paths]
 
 
 def test_the_seed_command_takes_urls_a_file_and_standard_input(
-    ships: Fleet, redis: Redis, tmp_path: Path
+    fleet: Fleet, redis: Redis, tmp_path: Path
 ) -> None:
     file = tmp_path / "seeds.txt"
     file.write_text("# mine\nhttp://a/1\n\nhttp://a/2\nhttp://a/1\n")
-    added = ships.command("seed", "site", "http://a/1", "HTTP://A:80/1#x", '{"url": "http://a/3"}')
+    added = fleet.command("seed", "site", "http://a/1", "HTTP://A:80/1#x", '{"url": "http://a/3"}')
     assert (added.returncode, added.stdout) == (0, "2 new, 1 known already, 0 refused\n")
-    added = ships.command("seed", "site", "-f", str(file))
+    added = fleet.command("seed", "site", "-f", str(file))
     assert (added.returncode, added.stdout) == (0, "1 new, 2 known already, 0 refused\n")
-    added = ships.command("seed", "site", "-", "--json", stdin="http://a/3\nhttp://a/4\nnonsense\n")
+    added = fleet.command("seed", "site", "-", "--json", stdin="http://a/3\nhttp://a/4\nnonsense\n")
     assert added.returncode == 1
     assert json.loads(added.stdout) == {"given": 3, "new": 1, "refused": 1}
     assert added.stderr.startswith("refused: nonsense: ") and added.stderr.count("\n") == 1
@@ -105,36 +105,36 @@ def test_the_seed_command_takes_urls_a_file_and_standard_input(
     assert redis.lrange(SEEDS, 0, -1) == waiting
 
 
-def test_a_seed_of_the_crawl_that_runs_is_known_already(ships: Fleet, origin: Origin) -> None:
-    worker = ships.start(FAST, seeds=origin.url("/1"), delay=0, stay="true")
-    wait_for(ships.urls, "a page", 20)
-    added = ships.command("seed", "site", origin.url("/1"), origin.url("/2"))
+def test_a_seed_of_the_crawl_that_runs_is_known_already(fleet: Fleet, origin: Origin) -> None:
+    worker = fleet.start(FAST, seeds=origin.url("/1"), delay=0, stay="true")
+    wait_for(fleet.urls, "a page", 20)
+    added = fleet.command("seed", "site", origin.url("/1"), origin.url("/2"))
     assert added.stdout == "1 new, 1 known already, 0 refused\n"
-    wait_for(lambda: len(ships.urls()) == 2, "two pages", 20)
+    wait_for(lambda: len(fleet.urls()) == 2, "two pages", 20)
     assert worker.is_running
 
 
-def test_ten_seeds_of_one_host_are_what_ten_pages_are_spent_on(ships: Fleet) -> None:
+def test_ten_seeds_of_one_host_are_what_ten_pages_are_spent_on(fleet: Fleet) -> None:
     links = "".join(f"<a href=/link-{number}>x</a>" for number in range(30)).encode()
     with Origin({}, default=Reply(body=links)) as origin:
         seeds = [origin.url(f"/{number}") for number in range(10)]
-        ships.start(seeds=",".join(seeds), delay=0, pages=10)
-        assert ships.wait() == ["finished"]
-    assert sorted(ships.urls()) == seeds
-    assert {row["priority"] for row in ships.rows("pages")} == {"100"}
-    assert ships.status()["filtered"] == {"page_limit": 30, "robots_txt": 1}
+        fleet.start(seeds=",".join(seeds), delay=0, pages=10)
+        assert fleet.wait() == ["finished"]
+    assert sorted(fleet.urls()) == seeds
+    assert {row["priority"] for row in fleet.rows("pages")} == {"100"}
+    assert fleet.status()["filtered"] == {"page_limit": 30, "robots_txt": 1}
 
 
 @pytest.mark.parametrize("shards", [1, 4])
 def test_two_hundred_seeds_on_as_many_hosts_have_all_pages_of_two_workers(
-    ships: Fleet, redis: Redis, many_hosts: DemoServer, shards: int
+    fleet: Fleet, redis: Redis, many_hosts: DemoServer, shards: int
 ) -> None:
     redis.rpush(SEEDS, *many_hosts.seeds)
     for _ in range(2):
-        ships.start({"FRONTIER_SHARDS": shards}, delay=0.05, pages=200, scope="any")
-    assert ships.wait() == ["finished"] * 2
-    assert sorted(ships.urls()) == sorted(many_hosts.seeds)
-    now = ships.status()
+        fleet.start({"FRONTIER_SHARDS": shards}, delay=0.05, pages=200, scope="any")
+    assert fleet.wait() == ["finished"] * 2
+    assert sorted(fleet.urls()) == sorted(many_hosts.seeds)
+    now = fleet.status()
     assert (now["done"], now["balance"]) == (200, 0) and now["filtered"]["page_limit"] > 0
 
 
@@ -146,7 +146,7 @@ def many_hosts() -> Iterator[DemoServer]:
 
 @pytest.mark.parametrize("strategy", ["breadth", "novelty"])
 def test_a_host_has_its_pages_for_seeds_that_come_late_and_have_to_be_tried_again(
-    ships: Fleet, redis: Redis, strategy: str
+    fleet: Fleet, redis: Redis, strategy: str
 ) -> None:
     links = "".join(f"<a href=/link-{number}>x</a>" for number in range(9)).encode()
     fails_once = {"/2.pdf": lambda request: Reply(status=503 if request.attempt == 1 else 200)}
@@ -154,14 +154,14 @@ def test_a_host_has_its_pages_for_seeds_that_come_late_and_have_to_be_tried_agai
         redis.lpush(SEEDS, origin.url("/1"), origin.url("/2.pdf"))
         seed = json.dumps({"url": origin.url("/3"), "priority": -7})
         redis.lpush(SEEDS, seed)
-        ships.start(FAST, delay=0, pages_per_host=3, strategy=strategy)
-        assert ships.wait() == ["finished"]
-        assert sorted(ships.urls()) == [origin.url(f"/{path}") for path in ("1", "2.pdf", "3")]
-    assert {row["priority"] for row in ships.rows("pages")} >= {"-7"}
+        fleet.start(FAST, delay=0, pages_per_host=3, strategy=strategy)
+        assert fleet.wait() == ["finished"]
+        assert sorted(fleet.urls()) == [origin.url(f"/{path}") for path in ("1", "2.pdf", "3")]
+    assert {row["priority"] for row in fleet.rows("pages")} >= {"-7"}
 
 
 def test_a_bad_seed_is_set_aside_with_its_reason_and_the_good_ones_go_on(
-    ships: Fleet, redis_server: RedisServer, redis: Redis, origin: Origin
+    fleet: Fleet, redis_server: RedisServer, redis: Redis, origin: Origin
 ) -> None:
     bad = {
         "no scheme": "URL has no scheme",
@@ -176,9 +176,9 @@ def test_a_bad_seed_is_set_aside_with_its_reason_and_the_good_ones_go_on(
     }
     redis_server.cli("lpush", SEEDS, *bad, origin.url("/good"))
     redis.lpush(SEEDS, b"\xff\xfe")
-    worker = ships.start(FAST, delay=0)
+    worker = fleet.start(FAST, delay=0)
     assert worker.wait(30) == "finished"
-    assert ships.urls() == [origin.url("/good")]
+    assert fleet.urls() == [origin.url("/good")]
     reasons = rejected(redis)
     assert reasons.keys() - {"\ufffd\ufffd"} == {seed[:2000] for seed in bad}
     wrong = {seed: reasons[seed[:2000]] for seed in bad if bad[seed] not in reasons[seed[:2000]]}
@@ -188,18 +188,18 @@ def test_a_bad_seed_is_set_aside_with_its_reason_and_the_good_ones_go_on(
 
 
 def test_a_key_of_another_kind_is_named_and_waited_for_until_it_is_put_right(
-    ships: Fleet, redis_server: RedisServer, redis: Redis, origin: Origin
+    fleet: Fleet, redis_server: RedisServer, redis: Redis, origin: Origin
 ) -> None:
     redis_server.cli("sadd", SEEDS, origin.url("/2"))
-    worker = ships.start(FAST, seeds=origin.url("/1"), delay=0)
+    worker = fleet.start(FAST, seeds=origin.url("/1"), delay=0)
     worker.wait_for_log(f"{SEEDS} is no list: delete it and push seeds with lpush")
-    wait_for(lambda: ships.status()["done"] == 1, "the page that was given by argument", 20)
+    wait_for(lambda: fleet.status()["done"] == 1, "the page that was given by argument", 20)
     time.sleep(1.5)  # in which an idle worker has looked several times whether anything is left
-    assert worker.is_running and ships.status()["state"] == "running"
+    assert worker.is_running and fleet.status()["state"] == "running"
     with redis.pipeline() as at_once:  # an idle worker would end the crawl in between
         at_once.delete(SEEDS).lpush(SEEDS, origin.url("/2")).execute()
     assert worker.wait(30) == "finished"
-    assert sorted(ships.urls()) == [origin.url("/1"), origin.url("/2")]
+    assert sorted(fleet.urls()) == [origin.url("/1"), origin.url("/2")]
     assert "Traceback" not in worker.log
 
 
@@ -212,80 +212,73 @@ def test_a_key_of_another_kind_is_named_and_waited_for_until_it_is_put_right(
     ],
 )
 def test_the_seed_command_pushes_where_workers_look_and_purging_forgets_it(
-    ships: Fleet, redis: Redis, settings: list[str], key: str, kind: bytes
+    fleet: Fleet, redis: Redis, settings: list[str], key: str, kind: bytes
 ) -> None:
     given = [word for setting in settings for word in ("-s", setting)]
-    added = ships.command("seed", "site", "http://a/1", "http://a/2", *given)
+    added = fleet.command("seed", "site", "http://a/1", "http://a/2", *given)
     assert (added.stdout, added.stderr) == ("2 new, 0 known already, 0 refused\n", "")
-    added = ships.command("seed", "site", "http://a/2", "http://a/3", *given)
+    added = fleet.command("seed", "site", "http://a/2", "http://a/3", *given)
     assert added.stdout == "1 new, 1 known already, 0 refused\n"
     assert redis.keys("*") == [key.encode()] and redis.type(key) == kind
-    assert "no such crawl" not in ships.command("status", "site", *given).stderr
-    asyncio.run(begin(ships.redis_url))
-    assert ships.command("purge", "site", "--yes", *given).returncode == 0
+    assert "no such crawl" not in fleet.command("status", "site", *given).stderr
+    fleet.at_frontier(lambda frontier: frontier.open(Plan(), "run"))
+    assert fleet.command("purge", "site", "--yes", *given).returncode == 0
     assert redis.keys("*") == []
 
 
-async def begin(redis_url: str) -> None:
-    """A crawl that nobody works on."""
-    client = await connect(redis_url)
-    await Frontier(client, "site", "w").open(Limits(), {}, "run")
-    await client.aclose()
-
-
-def test_a_seed_is_not_pushed_to_a_key_of_another_kind(ships: Fleet, redis: Redis) -> None:
+def test_a_seed_is_not_pushed_to_a_key_of_another_kind(fleet: Fleet, redis: Redis) -> None:
     redis.sadd(SEEDS, "http://a/1")
-    added = ships.command("seed", "site", "http://a/2")
+    added = fleet.command("seed", "site", "http://a/2")
     assert (added.returncode, added.stdout) == (1, "")
     assert added.stderr == f"{SEEDS} is no list: delete it and push seeds with lpush\n"
 
 
 def test_seeds_that_are_different_requests_to_the_crawl_are_all_new(
-    ships: Fleet, origin: Origin
+    fleet: Fleet, origin: Origin
 ) -> None:
     def post(body: str) -> str:
         return json.dumps({"url": origin.url("/form"), "method": "POST", "body": body})
 
     pages = [origin.url(f"/?sid={number:016}") for number in range(2)]
     settings = {**FAST, "CRAWL_DROP_PARAMS": "other"}
-    worker = ships.start(settings, seeds=origin.url("/"), delay=0, stay="true")
-    wait_for(ships.urls, "a page", 20)
-    added = ships.command("seed", "site", post("1"), post("2"), post("1"), *pages)
+    worker = fleet.start(settings, seeds=origin.url("/"), delay=0, stay="true")
+    wait_for(fleet.urls, "a page", 20)
+    added = fleet.command("seed", "site", post("1"), post("2"), post("1"), *pages)
     assert added.stdout == "4 new, 1 known already, 0 refused\n"
-    wait_for(lambda: ships.status()["done"] == 5, "every page", 20)
-    added = ships.command("seed", "site", post("1"), pages[0], f"{pages[0]}&other=1", post("3"))
+    wait_for(lambda: fleet.status()["done"] == 5, "every page", 20)
+    added = fleet.command("seed", "site", post("1"), pages[0], f"{pages[0]}&other=1", post("3"))
     assert added.stdout == "1 new, 3 known already, 0 refused\n"
     assert worker.is_running
 
 
 def test_no_seed_is_lost_to_a_filter_that_calls_everything_seen(
-    ships: Fleet, redis_server: RedisServer, origin: Origin
+    fleet: Fleet, redis_server: RedisServer, origin: Origin
 ) -> None:
     tiny = {**FAST, "SEEN_CAPACITY": "1", "SEEN_ERROR_RATE": "0.49"}
     seeds = [origin.url(f"/{number}") for number in range(300)]
     redis_server.cli("lpush", SEEDS, *seeds)
     for _ in range(2):
-        ships.start(tiny, delay=0, per_host=8)
-    assert ships.wait(40) == ["finished"] * 2
-    assert sorted(ships.urls()) == sorted(seeds)
+        fleet.start(tiny, delay=0, per_host=8)
+    assert fleet.wait(40) == ["finished"] * 2
+    assert sorted(fleet.urls()) == sorted(seeds)
     assert fetch_counts(origin.requests()) == dict.fromkeys(seeds, 1)
 
 
 def test_a_seed_that_is_given_again_and_again_is_fetched_once(
-    ships: Fleet, redis_server: RedisServer, origin: Origin
+    fleet: Fleet, redis_server: RedisServer, origin: Origin
 ) -> None:
     again = [origin.url("/"), origin.url(""), origin.url("/#top")]
     redis_server.cli("rpush", SEEDS, *again, *again)
-    worker = ships.start(FAST, seeds=origin.url("/"), delay=0, stay="true")
-    wait_for(lambda: ships.status()["done"], "a page", 20)
+    worker = fleet.start(FAST, seeds=origin.url("/"), delay=0, stay="true")
+    wait_for(lambda: fleet.status()["done"], "a page", 20)
     redis_server.cli("rpush", SEEDS, *again, origin.url("/last"))
-    wait_for(lambda: ships.status()["done"] == 2, "the last page", 20)
+    wait_for(lambda: fleet.status()["done"] == 2, "the last page", 20)
     assert worker.is_running
     fetched = fetch_counts(origin.requests())
     assert fetched == {origin.url("/"): 1, origin.url("/last"): 1}
 
 
-def test_a_worker_that_dies_between_taking_a_seed_in_and_removing_it_loses_nothing(
+async def test_a_worker_that_dies_between_taking_a_seed_in_and_removing_it_loses_nothing(
     redis_server: RedisServer, redis: Redis
 ) -> None:
     class Killed(BaseException):
@@ -295,40 +288,36 @@ def test_a_worker_that_dies_between_taking_a_seed_in_and_removing_it_loses_nothi
         host, key = address(request.url)
         return Push(Kind.SEED, host, 0, encode_link("/", 0), key)
 
-    async def crash_and_go_on() -> dict[str, int]:
-        client = await connect(redis_server.url)
-        frontier = Frontier(client, "site", "w")
-        await frontier.open(Limits(), {}, "run")
-
-        async def push_and_die(pushes: list[Push]) -> None:
-            await frontier.push(pushes)
-            raise Killed
-
-        async def push(pushes: list[Push]) -> None:
-            await frontier.push(pushes)
-
-        seeds = SeedList(client, SEEDS)
-        with pytest.raises(Killed):
-            await Intake(seeds, parse_seed, to_push, push_and_die, lambda: True).take()
-        assert await seeds.size() == 2
-        assert await Intake(seeds, parse_seed, to_push, push, lambda: True).take() == 2
-        assert await seeds.size() == 0
-        counts = await frontier.counts()
-        await client.aclose()
-        return counts
-
     redis.rpush(SEEDS, "http://a/", "http://b/")
-    counts = asyncio.run(crash_and_go_on())
+    client = await connect(redis_server.url)
+    frontier = Frontier(client, "site", "w")
+    await frontier.open(Plan(), "run")
+
+    async def push_and_die(pushes: list[Push]) -> None:
+        await push_all(frontier, pushes)
+        raise Killed
+
+    async def push(pushes: list[Push]) -> None:
+        await push_all(frontier, pushes)
+
+    seeds = SeedList(client, SEEDS)
+    with pytest.raises(Killed):
+        await SeedIntake(seeds, parse_seed, to_push, push_and_die, lambda: True).take()
+    assert await seeds.size() == 2
+    assert await SeedIntake(seeds, parse_seed, to_push, push, lambda: True).take() == 2
+    assert await seeds.size() == 0
+    counts = await frontier.counts()
+    await client.aclose()
     assert (counts["discovered"], counts["queued"], counts["duplicates"]) == (2, 2, 2)
 
 
 def test_workers_that_are_killed_while_seeds_come_lose_none(
-    ships: Fleet, redis_server: RedisServer, origin: Origin
+    fleet: Fleet, redis_server: RedisServer, origin: Origin
 ) -> None:
     quick = {**FAST, "FRONTIER_LEASE_TIMEOUT": "1", "FRONTIER_MAX_ATTEMPTS": "20"}
     pushed = []
     for round_number, life_s in enumerate((0.0, 0.02, 0.05)):
-        worker = ships.start(quick, delay=0, per_host=4, stay="true")
+        worker = fleet.start(quick, delay=0, per_host=4, stay="true")
         worker.wait_for_log("crawl 'site'")
         batch = [origin.url(f"/{round_number}/{number}") for number in range(400)]
         redis_server.cli("lpush", SEEDS, *batch)
@@ -336,19 +325,19 @@ def test_workers_that_are_killed_while_seeds_come_lose_none(
         wait_for(origin.requests, "a first page", 20)
         time.sleep(life_s)  # so that it dies at another point each time
         worker.kill()
-    worker = ships.start(quick, delay=0, per_host=4)
-    wait_for(lambda: len(set(ships.urls())) == len(pushed), "every seed", 60)
-    assert set(ships.urls()) == set(pushed)
-    assert ships.status()["balance"] == 0
+    worker = fleet.start(quick, delay=0, per_host=4)
+    wait_for(lambda: len(set(fleet.urls())) == len(pushed), "every seed", 60)
+    assert set(fleet.urls()) == set(pushed)
+    assert fleet.status()["balance"] == 0
 
 
 def test_a_seed_that_posts_is_taken_and_brings_its_host_into_scope(
-    ships: Fleet, redis: Redis
+    fleet: Fleet, redis: Redis
 ) -> None:
     with Origin({"/form": Reply(body=b"<a href=/after>x</a>")}, default=PAGE) as serving:
         fields = {"url": serving.url("/form"), "method": "POST", "body": "a=1"}
         redis.lpush(SEEDS, json.dumps(fields))
-        worker = ships.start(FAST, delay=0)
+        worker = fleet.start(FAST, delay=0)
         assert worker.wait(60) == "finished"
         assert [(one.method, one.path) for one in serving.requests()] == [
             ("POST", "/form"),
@@ -360,64 +349,66 @@ def test_a_seed_that_posts_is_taken_and_brings_its_host_into_scope(
 
 
 def test_a_worker_that_joins_a_finished_crawl_leaves_it_as_it_is_until_a_seed_comes(
-    ships: Fleet, redis_server: RedisServer, redis: Redis
+    fleet: Fleet, redis_server: RedisServer, redis: Redis
 ) -> None:
     own_run = {**FAST, "CRAWL_RUN_ID": ""}
     with Origin({"/gone": Reply(status=404)}, default=PAGE) as origin:
         seeds = ",".join(map(origin.url, ("/", "/gone")))
-        assert ships.start(own_run, seeds=seeds, delay=0).wait(30) == "finished"
-        before, rows = ships.status(), ships.urls()
-        joining = ships.start(own_run, delay=0.01)
+        assert fleet.start(own_run, seeds=seeds, delay=0).wait(30) == "finished"
+        before, rows = fleet.status(), fleet.urls()
+        joining = fleet.start(own_run, delay=0.01)
         joining.wait_for_log("has finished, and its results are in")
-        assert f"in {ships.output / 'site'}. This worker waits for seeds" in joining.log
+        assert f"in {fleet.output / 'site'}. This worker waits for seeds" in joining.log
         assert f"push them to {SEEDS} of the Redis at {redis_server.url}" in joining.log
         redis_server.cli("lpush", SEEDS, "nonsense")
         wait_for(lambda: rejected(redis).keys() == {"nonsense"}, "the refusal", 20)
-        now = ships.status()
+        now = fleet.status()
         assert {**now, "workers": []} == {**before, "workers": [], "memory": now["memory"]}
-        assert [worker["pid"] for worker in now["workers"]] == [joining.process.pid]
-        assert (now["dead"], ships.urls()) == (1, rows)
+        [waiting] = now["workers"]
+        assert (waiting["pid"], waiting["pages"]) == (joining.process.pid, 0)
+        assert waiting["memory"] > 0 and waiting["heartbeat_s"] is not None
+        assert (now["dead"], fleet.urls()) == (1, rows)
         redis_server.cli("lpush", SEEDS, origin.url("/next"))
         assert joining.wait(30) == "finished"
         assert "Beginning the crawl" in joining.log and "was begun with" not in joining.log
-        assert ships.urls() == [origin.url("/next")]
-    [earlier] = (ships.output / "site").glob("earlier-*")
+        assert fleet.urls() == [origin.url("/next")]
+    [earlier] = (fleet.output / "site").glob("earlier-*")
     assert earlier.name == f"earlier-{before['epoch']}"
     assert list(earlier.glob("failures-*.csv"))
 
 
 def test_workers_that_wait_for_seeds_take_the_plan_of_who_brings_one(
-    ships: Fleet, origin: Origin
+    fleet: Fleet, origin: Origin
 ) -> None:
-    waiting = ships.start({**FAST, "CRAWL_RUN_ID": ""}, delay=7, stay="true")
+    waiting = fleet.start({**FAST, "CRAWL_RUN_ID": ""}, delay=7, stay="true")
     waiting.wait_for_log("'site' has not begun yet. This worker waits for seeds")
-    bringing = ships.start(FAST, seeds=origin.url("/"), delay=0.25, stay="true")
+    bringing = fleet.start(FAST, seeds=origin.url("/"), delay=0.25, stay="true")
     waiting.wait_for_log("Joining the crawl 'site'")
     assert "begun with delay 0.25, stay" not in waiting.log
     assert "The crawl was begun with delay 0.25" in waiting.log
     assert "was begun with" not in bringing.log
     bringing.wait_for_log(f"waiting for more seeds at {SEEDS}")
-    assert ships.command("pause", "site").returncode == 0
+    assert fleet.command("pause", "site").returncode == 0
     bringing.wait_for_log("scrapy resume site lets its workers go on")
-    assert ships.command("stop", "site").returncode == 0
-    assert ships.wait(30) == ["stopped", "stopped"]
+    assert fleet.command("stop", "site").returncode == 0
+    assert fleet.wait(30) == ["stopped", "stopped"]
 
 
 def test_those_who_wait_at_a_finished_crawl_can_be_sent_away(
-    ships: Fleet, origin: Origin, redis: Redis
+    fleet: Fleet, origin: Origin, redis: Redis
 ) -> None:
     own_run = {**FAST, "CRAWL_RUN_ID": ""}
-    assert ships.start(own_run, seeds=origin.url("/"), delay=0).wait(30) == "finished"
+    assert fleet.start(own_run, seeds=origin.url("/"), delay=0).wait(30) == "finished"
     redis.hset(keys.meta("site", 0), "skew_ms", -3_600_000)  # the server's was set forward
-    waiting = ships.start(own_run)
-    wait_for(lambda: ships.status()["workers"], "the worker is there", 20)
-    sent = ships.command("stop", "site")
+    waiting = fleet.start(own_run)
+    wait_for(lambda: fleet.status()["workers"], "the worker is there", 20)
+    sent = fleet.command("stop", "site")
     assert (sent.returncode, "1 worker that waited for seeds" in sent.stdout) == (0, True)
     assert waiting.wait(20) == "stopped"
-    assert (ships.status()["state"], ships.status()["workers"]) == ("finished", [])
-    later = ships.start(own_run)
-    wait_for(lambda: ships.status()["workers"], "another worker is there", 20)
-    ships.start(FAST, seeds=origin.url("/"), delay=0, stay="true")
+    assert (fleet.status()["state"], fleet.status()["workers"]) == ("finished", [])
+    later = fleet.start(own_run)
+    wait_for(lambda: fleet.status()["workers"], "another worker is there", 20)
+    fleet.start(FAST, seeds=origin.url("/"), delay=0, stay="true")
     later.wait_for_log("Joining the crawl 'site'")
 
 
@@ -429,26 +420,26 @@ def test_who_waits_for_seeds_leaves_a_master_that_has_become_a_replica(
         heir = stack.enter_context(RedisServer(tmp_path / "heir"))
         follow(heir, master)
         proxy = stack.enter_context(Proxy(master.port))
-        ships = stack.enter_context(fleet(tmp_path, proxy.url))
-        waiting = ships.start(FAST, delay=0)
+        fleet = stack.enter_context(Fleet(tmp_path, proxy.url))
+        waiting = fleet.start(FAST, delay=0)
         waiting.wait_for_log("This worker waits for seeds")
         hand_over(master, heir)
         proxy.lead_to(heir.port)
         heir.cli("lpush", SEEDS, origin.url("/"))
         assert waiting.wait(60) == "finished"
-    assert ships.urls() == [origin.url("/")]
+    assert fleet.urls() == [origin.url("/")]
 
 
 def test_who_resumes_a_crawl_with_other_seeds_is_told_that_they_are_added_to_it(
-    ships: Fleet, origin: Origin
+    fleet: Fleet, origin: Origin
 ) -> None:
-    first = ships.start(FAST, seeds=origin.url("/"), delay=0, stay="true")
-    wait_for(lambda: ships.status()["done"], "a page", 20)
+    first = fleet.start(FAST, seeds=origin.url("/"), delay=0, stay="true")
+    wait_for(lambda: fleet.status()["done"], "a page", 20)
     first.signal(signal.SIGTERM)
     assert first.wait(20) == "shutdown"
-    ships.start(FAST, seeds=origin.url("/")).wait_for_log("Resuming the crawl")
-    again = ships.start(FAST, seeds=origin.url("/other"))
+    fleet.start(FAST, seeds=origin.url("/")).wait_for_log("Resuming the crawl")
+    again = fleet.start(FAST, seeds=origin.url("/other"))
     again.wait_for_log("The seeds given now are added to it")
     assert "-a crawl=NAME" in again.log
-    assert "added to it" not in ships.workers[1].log
-    wait_for(lambda: ships.status()["done"] == 2, "the other page", 20)
+    assert "added to it" not in fleet.workers[1].log
+    wait_for(lambda: fleet.status()["done"] == 2, "the other page", 20)

@@ -10,7 +10,7 @@ from redis import Redis
 
 from crawlproj.demo import DemoServer, WebSpec
 from crawlproj.operate.request_log import fetch_counts
-from tests.servers.fleet import Fleet, fleet
+from tests.servers.fleet import Fleet
 from tests.servers.origin import Origin, Reply
 from tests.servers.redis import RedisServer, wait_for
 
@@ -20,21 +20,10 @@ WAITS = "new link(s) wait"
 
 
 @pytest.fixture
-def redis_of_its_own(tmp_path: Path) -> Iterator[RedisServer]:
+def redis_server(tmp_path: Path) -> Iterator[RedisServer]:
+    """One of its own: these tests change its limits."""
     with RedisServer(tmp_path / "redis") as server:
         yield server
-
-
-@pytest.fixture
-def ships(tmp_path: Path, redis_of_its_own: RedisServer) -> Iterator[Fleet]:
-    with fleet(tmp_path, redis_of_its_own.url) as sailing:
-        yield sailing
-
-
-@pytest.fixture
-def redis(redis_of_its_own: RedisServer) -> Iterator[Redis]:
-    with redis_of_its_own.client() as client:
-        yield client
 
 
 def _page(*paths: str) -> Reply:
@@ -52,69 +41,69 @@ def _hubs() -> dict[str, Reply]:
 
 
 def test_a_frontier_that_does_not_fit_at_once_is_crawled_to_the_end(
-    ships: Fleet, redis: Redis
+    fleet: Fleet, redis: Redis
 ) -> None:
     less_than_the_leaves_take = 500_000
     small_filter = {"SEEN_CAPACITY": 5000}
     with Origin({**_hubs(), "/alone": _page()}) as origin:
         # What scripts, connections and buffers take is there after a first crawl.
-        first = {**small_filter, "CRAWL_OUTPUT": ships.folder / "first", "CRAWL_RUN_ID": "first"}
-        assert ships.start(first, seeds=origin.url("/alone")).wait() == "finished"
+        first = {**small_filter, "CRAWL_OUTPUT": fleet.folder / "first", "CRAWL_RUN_ID": "first"}
+        assert fleet.start(first, seeds=origin.url("/alone")).wait() == "finished"
         used = redis.info("memory")["used_memory"]
         redis.config_set("maxmemory", used + less_than_the_leaves_take)
-        worker = ships.start(small_filter, seeds=origin.url("/"), delay=0, per_host=8)
+        worker = fleet.start(small_filter, seeds=origin.url("/"), delay=0, per_host=8)
         assert worker.wait(180) == "finished"
         fetched = fetch_counts(origin.requests())
     pages = {origin.url(path) for path in _hubs()}
     assert {url: count for url, count in fetched.items() if url in pages} == dict.fromkeys(pages, 1)
-    assert sorted(ships.urls()) == sorted(pages)
+    assert sorted(fleet.urls()) == sorted(pages)
     assert WAITS in worker.log
     assert "config set maxmemory" in worker.log
-    now = ships.status()
+    now = fleet.status()
     assert (now["done"], now["dead"], now["balance"]) == (len(pages), 0, 0)
 
 
 def test_a_redis_that_is_full_says_so_and_goes_on_when_it_is_given_more(
-    ships: Fleet, redis: Redis
+    fleet: Fleet, redis: Redis
 ) -> None:
     with DemoServer(WebSpec(hosts=4, pages=300, latency_s=0.02).smooth()) as web:
-        worker = ships.start(
+        worker = fleet.start(
             {"FRONTIER_BACKLOG": 100, "FRONTIER_LEASE_TIMEOUT": 2},
             seeds=",".join(web.seeds),
             delay=0,
             per_host=4,
         )
-        wait_for(lambda: ships.status()["done"] >= 10, "pages are done", 60)
+        wait_for(lambda: fleet.status()["done"] >= 10, "pages are done", 60)
         redis.config_set("maxmemory", 1_000_000)
         worker.wait_for_log(WAITS, 60)
-        wait_for(lambda: ships.status()["memory"]["waiting"], "the worker tells of links", 60)
-        shown = ships.command("status", "site").stdout
+        wait_for(lambda: fleet.status()["memory"]["waiting"], "the worker tells of links", 60)
+        shown = fleet.command("status", "site").stdout
         assert WAITS in shown and "redis-cli config set maxmemory 2mb" in shown
-        ships.start()
-        wait_for(lambda: len(ships.status()["workers"]) == 2, "another worker joins", 60)
-        assert ships.status()["balance"] == 0
+        fleet.start()
+        wait_for(lambda: len(fleet.status()["workers"]) == 2, "another worker joins", 60)
+        assert fleet.status()["balance"] == 0
         redis.config_set("maxmemory", 100_000_000)
-        assert ships.wait(120) == ["finished"] * 2
+        assert fleet.wait(120) == ["finished"] * 2
         fetched = fetch_counts(web.requests())
         expected = web.web.expected(web.seeds).pages
     assert "Redis has room again" in worker.log
     assert {url: fetched.get(url) for url in expected} == dict.fromkeys(expected, 1)
-    assert sorted(ships.urls()) == sorted(expected)
+    assert sorted(fleet.urls()) == sorted(expected)
 
 
 def test_a_worker_that_is_stopped_while_links_wait_returns_their_pages(
-    ships: Fleet, redis: Redis
+    fleet: Fleet, redis: Redis
 ) -> None:
     with DemoServer(WebSpec(hosts=4, pages=200, latency_s=0.02).smooth()) as web:
-        worker = ships.start(seeds=",".join(web.seeds), delay=0, per_host=4)
-        wait_for(lambda: ships.status()["done"] >= 10, "pages are done", 60)
+        worker = fleet.start(seeds=",".join(web.seeds), delay=0, per_host=4)
+        wait_for(lambda: fleet.status()["done"] >= 10, "pages are done", 60)
         redis.config_set("maxmemory", 1_000_000)
         worker.wait_for_log(WAITS, 60)
-        assert ships.command("stop", "site").returncode == 0
+        assert fleet.command("stop", "site").returncode == 0
         assert worker.wait(60) in ("stopped", "shutdown")
-        now = ships.status()
+        now = fleet.status()
         assert (now["leased"], now["balance"]) == (0, 0)
         redis.config_set("maxmemory", 0)
-        assert ships.start().wait(120) == "finished"
+        assert fleet.start().wait(120) == "finished"
         expected = web.web.expected(web.seeds).pages
-    assert set(ships.urls()) == set(expected)
+    assert set(fleet.urls()) == set(expected)

@@ -12,7 +12,7 @@ import pytest
 
 from crawlproj.operate.audit import RESOLUTION_S
 from crawlproj.operate.request_log import smallest_gap_s
-from tests.servers.fleet import Fleet, fleet
+from tests.servers.fleet import Fleet
 from tests.servers.origin import Origin, Reply, Request, Route
 from tests.servers.redis import RedisServer
 
@@ -103,8 +103,8 @@ SITES["deep"] = ({**site("/0.xml"), **CHAIN}, "")
 
 
 class Crawled:
-    def __init__(self, ships: Fleet, origins: dict[str, Origin]) -> None:
-        self.ships = ships
+    def __init__(self, fleet: Fleet, origins: dict[str, Origin]) -> None:
+        self.fleet = fleet
         self.origins = origins
 
     def asked(self, name: str) -> Counter[str]:
@@ -112,27 +112,21 @@ class Crawled:
 
     def reasons(self, name: str) -> list[str]:
         base = self.origins[name].url("")
-        return [one["reason"] for one in self.ships.rows("failures") if one["url"].startswith(base)]
+        return [one["reason"] for one in self.fleet.rows("failures") if one["url"].startswith(base)]
 
 
 @pytest.fixture(scope="module")
-def crawled(
-    tmp_path_factory: pytest.TempPathFactory, redis_process: RedisServer
-) -> Iterator[Crawled]:
-    redis_process.start()
-    with redis_process.client() as client:
-        client.flushall()
+def crawled(module_fleet: Fleet) -> Iterator[Crawled]:
     with ExitStack() as stack:
-        ships = stack.enter_context(fleet(tmp_path_factory.mktemp("maps"), redis_process.url))
         origins = {
             name: stack.enter_context(Origin(routes, address=f"127.0.9.{number}", default=_page))
             for number, (name, (routes, _)) in enumerate(SITES.items(), 1)
         }
         seeds = ",".join(origin.url("/") for origin in origins.values())
         for _ in range(2):
-            ships.start(SETTINGS, seeds=seeds, delay=DELAY_S)
-        assert ships.wait() == ["finished"] * 2
-        yield Crawled(ships, origins)
+            module_fleet.start(SETTINGS, seeds=seeds, delay=DELAY_S)
+        assert module_fleet.wait() == ["finished"] * 2
+        yield Crawled(module_fleet, origins)
 
 
 def _page(request: Request) -> Reply:
@@ -172,7 +166,7 @@ def test_indexes_below_indexes_are_followed_five_times(crawled: Crawled) -> None
 
 
 def test_every_sitemap_is_accounted_for(crawled: Crawled) -> None:
-    now = crawled.ships.status()
+    now = crawled.fleet.status()
     assert [now[name] for name in ("balance", "queued", "delayed", "leased")] == [0, 0, 0, 0]
     filtered = now["filtered"]
     assert filtered["offsite"] == 2
@@ -187,7 +181,7 @@ def test_every_sitemap_is_accounted_for(crawled: Crawled) -> None:
 
 
 def test_rows_of_pages_from_a_sitemap_name_it_as_where_they_were_found(crawled: Crawled) -> None:
-    rows = {row["url"]: row for row in crawled.ships.rows("pages")}
+    rows = {row["url"]: row for row in crawled.fleet.rows("pages")}
     base = crawled.origins["index"].url("")
     assert rows[f"{base}/2"]["referer"] == f"{base}/b.xml"
     assert rows[f"{base}/2"]["depth"] == "1"
@@ -198,12 +192,12 @@ def test_sitemaps_are_left_alone_unless_asked_for_and_may_be_seeds(
     tmp_path: Path, redis_server: RedisServer
 ) -> None:
     routes = site("/map.xml", map_xml=xml("urlset", ["/1"]), own_xml=xml("urlset", ["/2"]))
-    with Origin(routes, default=_page) as origin, fleet(tmp_path, redis_server.url) as ships:
+    with Origin(routes, default=_page) as origin, Fleet(tmp_path, redis_server.url) as fleet:
         seed = f'{{"url": "{origin.url("/own.xml")}", "meta": {{"crawl_sitemap": true}}}}'
-        added = ships.command("seed", "site", origin.url("/"), seed)
+        added = fleet.command("seed", "site", origin.url("/"), seed)
         assert added.returncode == 0, added.stderr
-        ships.start({}, delay=0)
-        assert ships.wait() == ["finished"]
+        fleet.start({}, delay=0)
+        assert fleet.wait() == ["finished"]
         asked = {one.path for one in origin.requests()}
     assert asked == {"/robots.txt", "/", "/own.xml", "/2"}
-    assert ships.status()["filtered"] == {"robots_txt": 1, "sitemap": 1}
+    assert fleet.status()["filtered"] == {"robots_txt": 1, "sitemap": 1}

@@ -15,14 +15,14 @@ LONG = "/" + "l" * 100
 QUERY = "/?q=" + "q" * 51
 
 
-def fetched(ships: Fleet, graph: Mapping[str, Sequence[str]], **args: str) -> list[str]:
+def fetched(fleet: Fleet, graph: Mapping[str, Sequence[str]], **args: str) -> list[str]:
     """The pages of a graph, from / on, in the order in which the origin was asked for them."""
     names = {name for links in graph.values() for name in links} | {"/"}
     routes = {name: Reply(body=_links(graph.get(name, ()))) for name in names}
     with Origin(routes) as origin:
         settings = {"ROBOTSTXT_OBEY": "False", "CRAWL_MEDIA": "True"}
-        ships.start(settings, seeds=origin.url(), delay="0", **args)
-        assert ships.wait() == ["finished"]
+        fleet.start(settings, seeds=origin.url(), delay="0", **args)
+        assert fleet.wait() == ["finished"]
     return [request.path for request in sorted(origin.requests())]
 
 
@@ -30,15 +30,15 @@ def _links(names: Sequence[str]) -> bytes:
     return "".join(f'<a href="{name}">x</a>' for name in names).encode()
 
 
-def test_breadth_is_first_come_first_served(ships: Fleet) -> None:
+def test_breadth_is_first_come_first_served(fleet: Fleet) -> None:
     """/ brings a, b, c; then a brings d, which waits behind b and c; b brings e, which is behind d.
     That c brings d again changes nothing."""
     graph = {"/": ["/a", "/b", "/c"], "/a": ["/d"], "/b": ["/e"], "/c": ["/d", "/f"]}
     order = ["/", "/a", "/b", "/c", "/d", "/e", "/f"]
-    assert fetched(ships, graph, strategy="breadth") == order
+    assert fetched(fleet, graph, strategy="breadth") == order
 
 
-def test_weighted_goes_by_depth_and_by_what_a_url_looks_like(ships: Fleet) -> None:
+def test_weighted_goes_by_depth_and_by_what_a_url_looks_like(fleet: Fleet) -> None:
     """100, less 10 a link away from the seed, and 5 more while the host has fewer than 10 pages.
 
     | link        | depth |                       | score |
@@ -55,10 +55,10 @@ def test_weighted_goes_by_depth_and_by_what_a_url_looks_like(ships: Fleet) -> No
     """
     graph = {"/": ["/pic.jpg", QUERY, LONG, "/a"], "/a": ["/b", "/c"], "/b": ["/d"]}
     order = ["/", "/a", LONG, QUERY, "/b", "/c", "/pic.jpg", "/d"]
-    assert fetched(ships, graph, strategy="weighted") == order
+    assert fetched(fleet, graph, strategy="weighted") == order
 
 
-def test_novelty_raises_queued_pages_by_the_links_to_them(ships: Fleet) -> None:
+def test_novelty_raises_queued_pages_by_the_links_to_them(fleet: Fleet) -> None:
     """1 for each time that a link was found; what the host adds is the same for all.
 
     / brings a, b, c, d with 1 each. a is first; it names d and c, which rise to 2 in this order.
@@ -66,4 +66,4 @@ def test_novelty_raises_queued_pages_by_the_links_to_them(ships: Fleet) -> None:
     """
     graph = {"/": ["/a", "/b", "/c", "/d"], "/a": ["/d", "/c"], "/d": ["/b"], "/c": ["/e"]}
     order = ["/", "/a", "/d", "/c", "/b", "/e"]
-    assert fetched(ships, graph, strategy="novelty") == order
+    assert fetched(fleet, graph, strategy="novelty") == order

@@ -11,9 +11,8 @@ from typing import NamedTuple
 import pytest
 
 from crawlproj.operate.request_log import fetch_counts
-from tests.servers.fleet import Fleet, fleet
+from tests.servers.fleet import Fleet
 from tests.servers.origin import Origin, Reply, Request
-from tests.servers.redis import RedisServer
 
 QUICK = {"ROBOTSTXT_OBEY": False}
 
@@ -53,23 +52,17 @@ class Crawled(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def crawled(
-    tmp_path_factory: pytest.TempPathFactory, redis_process: RedisServer
-) -> Iterator[Crawled]:
-    redis_process.start()
-    with redis_process.client() as client:
-        client.flushall()
+def crawled(module_fleet: Fleet) -> Iterator[Crawled]:
     anchors = "".join(f'<a href="{case.href}">x</a>' for case in CASES.values())
     # What a relative link that should have been absolute makes of every page.
     routes = {"/": Reply(body=f"{anchors}<a href=loop/>x</a>".encode())}
     endless = Reply(body=b"<a href=loop/>x</a>")
-    folder = tmp_path_factory.mktemp("traps")
-    with Origin(routes, default=endless) as origin, fleet(folder, redis_process.url) as ships:
-        ships.start(QUICK, seeds=origin.url("/"), delay=0, depth=6)
-        assert ships.wait() == ["finished"]
+    with Origin(routes, default=endless) as origin:
+        module_fleet.start(QUICK, seeds=origin.url("/"), delay=0, depth=6)
+        assert module_fleet.wait() == ["finished"]
         counts = fetch_counts(origin.requests())
         fetched = {url.removeprefix(origin.url("")): count for url, count in counts.items()}
-        yield Crawled(fetched, ships.status(), origin.url(""))
+        yield Crawled(fetched, module_fleet.status(), origin.url(""))
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -121,52 +114,52 @@ def _anchors(paths: Iterable[str]) -> str:
     return "".join(f'<a href="{path}">x</a>' for path in paths)
 
 
-def why(ships: Fleet, url: str) -> str:
-    told: str = json.loads(ships.command("why", "site", url, "--json").stdout)["text"]
+def why(fleet: Fleet, url: str) -> str:
+    told: str = json.loads(fleet.command("why", "site", url, "--json").stdout)["text"]
     return told
 
 
-def assert_settled(ships: Fleet) -> dict[str, object]:
-    now = ships.status()
+def assert_settled(fleet: Fleet) -> dict[str, object]:
+    now = fleet.status()
     assert [now[name] for name in ("balance", "queued", "delayed", "leased")] == [0, 0, 0, 0]
     return now
 
 
-def test_an_endless_calendar_ends_with_the_budget_of_its_host(ships: Fleet) -> None:
+def test_an_endless_calendar_ends_with_the_budget_of_its_host(fleet: Fleet) -> None:
     root = Reply(body=_anchors(["/cal/2024/1", "/about"]).encode())
     with Origin({"/": root, "/about": Reply()}, default=month) as origin:
-        ships.start(QUICK, seeds=origin.url("/"), delay=0, pages_per_host=30)
-        assert ships.wait() == ["finished"]
+        fleet.start(QUICK, seeds=origin.url("/"), delay=0, pages_per_host=30)
+        assert fleet.wait() == ["finished"]
         assert len(origin.requests()) == 30
-    now = assert_settled(ships)
+    now = assert_settled(fleet)
     assert now["done"] == 30
     assert now["filtered"]["host_limit"] > 0  # type: ignore[index]
-    assert origin.url("/about") in ships.urls()
+    assert origin.url("/about") in fleet.urls()
 
 
-def test_an_endless_calendar_is_set_aside_where_alike_pages_count_as_repeated(ships: Fleet) -> None:
+def test_an_endless_calendar_is_set_aside_where_alike_pages_count_as_repeated(fleet: Fleet) -> None:
     root = Reply(body=_anchors(["/cal/2024/1", "/about"]).encode())
     settings = {**QUICK, "CRAWL_PATTERNS": "alike", "CRAWL_PATTERN_PAGES": 15}
     with Origin({"/": root, "/about": Reply()}, default=month) as origin:
-        worker = ships.start(settings, seeds=origin.url("/"), delay=0)
+        worker = fleet.start(settings, seeds=origin.url("/"), delay=0)
         assert worker.wait() == "finished"
-    now = assert_settled(ships)
+    now = assert_settled(fleet)
     assert now["filtered"] == {"pattern": 2}
     assert now["patterns"][0]["pattern"] == f"{origin.url('')}/cal/#/#"  # type: ignore[index]
     assert worker.log.count("is set aside") == 1
 
 
-def test_a_pattern_is_listed_explained_and_released(ships: Fleet) -> None:
+def test_a_pattern_is_listed_explained_and_released(fleet: Fleet) -> None:
     settings = {**QUICK, "CRAWL_PATTERNS": "alike", "CRAWL_PATTERN_PAGES": 10}
     with Origin(numbered(60)) as origin:
-        ships.start(settings, seeds=origin.url("/"), delay=0)
-        assert ships.wait() == ["finished"]
+        fleet.start(settings, seeds=origin.url("/"), delay=0)
+        assert fleet.wait() == ["finished"]
         assert len(fetch_counts(origin.requests())) < 40
-        before = assert_settled(ships)
+        before = assert_settled(fleet)
         pattern = f"{origin.url('')}/p/#"
-        told = ships.command("status", "site")
+        told = fleet.command("status", "site")
         assert pattern in told.stdout, told.stderr
-        [row] = json.loads(ships.command("patterns", "site", "--json").stdout)
+        [row] = json.loads(fleet.command("patterns", "site", "--json").stdout)
         kept = before["filtered"]["pattern"]  # type: ignore[index]
         assert (row["pattern"], row["why"], row["urls"], row["kept"]) == (
             pattern,
@@ -175,45 +168,45 @@ def test_a_pattern_is_listed_explained_and_released(ships: Fleet) -> None:
             kept,
         )
         assert kept > 0
-        assert ships.command("patterns", "site", "--release", "/none").returncode == 1
-        released = ships.command("patterns", "site", "--release", pattern)
+        assert fleet.command("patterns", "site", "--release", "/none").returncode == 1
+        released = fleet.command("patterns", "site", "--release", pattern)
         assert released.stdout == (
             f"1 released, {kept} URLs queued; go on with scrapy crawl site\n"
         )
-        ships.run = "again"
-        ships.start(settings, seeds=origin.url("/"), delay=0)
-        assert ships.wait()[-1] == "finished"
+        fleet.run = "again"
+        fleet.start(settings, seeds=origin.url("/"), delay=0)
+        assert fleet.wait()[-1] == "finished"
         counts = fetch_counts(origin.requests())
     pages = {origin.url(f"/p/{number}") for number in range(61)}
     assert {url for url in counts if "/p/" in url} >= pages
     assert set(counts.values()) == {1}
-    now = assert_settled(ships)
+    now = assert_settled(fleet)
     assert now["patterns"] == []
     assert "pattern" not in now["filtered"]  # type: ignore[operator]
 
 
-def test_pages_that_differ_in_numbers_are_all_fetched_by_default(ships: Fleet) -> None:
+def test_pages_that_differ_in_numbers_are_all_fetched_by_default(fleet: Fleet) -> None:
     with Origin(numbered(150)) as origin:
-        ships.start({**QUICK, "CRAWL_PATTERN_PAGES": 10}, seeds=origin.url("/"), delay=0)
-        assert ships.wait() == ["finished"]
-    assert {origin.url(f"/p/{number}") for number in range(151)} <= set(ships.urls())
-    assert assert_settled(ships)["patterns"] == []
+        fleet.start({**QUICK, "CRAWL_PATTERN_PAGES": 10}, seeds=origin.url("/"), delay=0)
+        assert fleet.wait() == ["finished"]
+    assert {origin.url(f"/p/{number}") for number in range(151)} <= set(fleet.urls())
+    assert assert_settled(fleet)["patterns"] == []
 
 
-def test_the_same_page_under_ever_new_urls_is_set_aside_by_default(ships: Fleet) -> None:
+def test_the_same_page_under_ever_new_urls_is_set_aside_by_default(fleet: Fleet) -> None:
     links = _anchors(f"{number}/" for number in range(1, 10))
     with Origin({}, default=Reply(body=links.encode())) as origin:
         settings = {**QUICK, "CRAWL_PATTERN_PAGES": 20, "CRAWL_STRATEGY": "breadth"}
-        ships.start(settings, seeds=origin.url("/t/"), delay=0, depth=3)
-        assert ships.wait() == ["finished"]
-    now = assert_settled(ships)
+        fleet.start(settings, seeds=origin.url("/t/"), delay=0, depth=3)
+        assert fleet.wait() == ["finished"]
+    now = assert_settled(fleet)
     assert [row["pattern"] for row in now["patterns"]] == [  # type: ignore[attr-defined]
         f"{origin.url('')}/t/#/#/"
     ]
     assert now["filtered"]["pattern"] >= 81 - 2 * 20  # type: ignore[index]
 
 
-def test_a_path_with_ever_new_queries_is_set_aside(ships: Fleet) -> None:
+def test_a_path_with_ever_new_queries_is_set_aside(fleet: Fleet) -> None:
     def shop(request: Request) -> Reply:
         number = int(request.path.rpartition("=")[2])
         body = "".join(f'<a href="?f={number * 3 + n}">{number}</a>' for n in (1, 2, 3))
@@ -221,35 +214,35 @@ def test_a_path_with_ever_new_queries_is_set_aside(ships: Fleet) -> None:
 
     root = Reply(body=b'<a href="/shop?f=0">x</a><a href="/about">x</a>')
     with Origin({"/": root, "/about": Reply()}, default=shop) as origin:
-        ships.start({**QUICK, "CRAWL_TRAP_QUERIES": 25}, seeds=origin.url("/"), delay=0)
-        assert ships.wait() == ["finished"]
+        fleet.start({**QUICK, "CRAWL_TRAP_QUERIES": 25}, seeds=origin.url("/"), delay=0)
+        assert fleet.wait() == ["finished"]
         assert len(origin.requests()) <= 27
-    now = assert_settled(ships)
+    now = assert_settled(fleet)
     [row] = now["patterns"]  # type: ignore[misc,attr-defined]
     assert (row["pattern"], row["why"]) == (f"{origin.url('')}/shop?*", "queries")
-    told = {path: why(ships, origin.url(path)) for path in ("/shop?f=24", "/a/a/a/a", "/x.jpg")}
+    told = {path: why(fleet, origin.url(path)) for path in ("/shop?f=24", "/a/a/a/a", "/x.jpg")}
     assert told["/shop?f=24"].startswith(f"set aside with its URL pattern {row['pattern']}")
     assert "CRAWL_TRAP_REPEATS=3" in told["/a/a/a/a"]
     assert "CRAWL_MEDIA" in told["/x.jpg"]
 
 
-def test_media_are_fetched_if_they_are_asked_for_embedded_ones_too(ships: Fleet) -> None:
+def test_media_are_fetched_if_they_are_asked_for_embedded_ones_too(fleet: Fleet) -> None:
     png = Reply(headers={"Content-Type": "image/png"}, body=b"\x89PNG")
     page = b"<a href=/linked.png>x</a><img src=/shown.png><img src=/gone.png>"
     with Origin({"/": Reply(body=page), "/linked.png": png, "/shown.png": png}) as origin:
-        ships.start({**QUICK, "CRAWL_MEDIA": True}, seeds=origin.url("/"), delay=0)
-        assert ships.wait() == ["finished"]
-    assert {row["url"]: row["content_type"] for row in ships.rows("pages")} == {
+        fleet.start({**QUICK, "CRAWL_MEDIA": True}, seeds=origin.url("/"), delay=0)
+        assert fleet.wait() == ["finished"]
+    assert {row["url"]: row["content_type"] for row in fleet.rows("pages")} == {
         origin.url("/"): "text/html",
         origin.url("/linked.png"): "image/png",
         origin.url("/shown.png"): "image/png",
     }
-    assert [row["reason"] for row in ships.rows("failures")] == ["http_404"]
+    assert [row["reason"] for row in fleet.rows("failures")] == ["http_404"]
 
 
 @pytest.mark.parametrize("asked", [True, False])
 def test_a_page_that_says_noindex_has_no_row_if_that_is_asked_for(
-    ships: Fleet, asked: bool
+    fleet: Fleet, asked: bool
 ) -> None:
     hidden = b'<meta name=robots content="noindex"><a href=/c>x</a>'
     routes = {
@@ -260,11 +253,11 @@ def test_a_page_that_says_noindex_has_no_row_if_that_is_asked_for(
         "/d": Reply(headers={"X-Robots-Tag": "otherbot: noindex, nofollow"}, body=b"d"),
     }
     with Origin(routes) as origin:
-        ships.start({**QUICK, "CRAWL_NOINDEX": asked}, seeds=origin.url("/"), delay=0)
-        assert ships.wait() == ["finished"]
+        fleet.start({**QUICK, "CRAWL_NOINDEX": asked}, seeds=origin.url("/"), delay=0)
+        assert fleet.wait() == ["finished"]
     shown = "/ /c /d" if asked else "/ /a /b /c /d"
-    assert sorted(ships.urls()) == [origin.url(path) for path in shown.split()]
-    assert assert_settled(ships)["filtered"] == ({"noindex": 2} if asked else {})
+    assert sorted(fleet.urls()) == [origin.url(path) for path in shown.split()]
+    assert assert_settled(fleet)["filtered"] == ({"noindex": 2} if asked else {})
 
 
 TAGS = {
@@ -277,24 +270,24 @@ TAGS = {
 }
 
 
-def test_nofollow_in_a_header_holds_for_whom_it_names(ships: Fleet) -> None:
+def test_nofollow_in_a_header_holds_for_whom_it_names(fleet: Fleet) -> None:
     routes = {"/": Reply(body=_anchors(f"/page{n}" for n in range(len(TAGS))).encode())}
     for number, tag in enumerate(TAGS):
         link = f"<a href=/after{number}>x</a>".encode()
         routes[f"/page{number}"] = Reply(headers={"X-Robots-Tag": tag}, body=link)
     with Origin(routes, default=Reply(body=b"after")) as origin:
-        ships.start(QUICK, seeds=origin.url("/"), delay=0)
-        assert ships.wait() == ["finished"]
-    fetched = set(ships.urls())
+        fleet.start(QUICK, seeds=origin.url("/"), delay=0)
+        assert fleet.wait() == ["finished"]
+    fetched = set(fleet.urls())
     after = [origin.url(f"/after{number}") in fetched for number in range(len(TAGS))]
     assert dict(zip(TAGS, after, strict=True)) == TAGS
 
 
-def test_parameters_are_dropped_as_the_setting_says(ships: Fleet) -> None:
+def test_parameters_are_dropped_as_the_setting_says(fleet: Fleet) -> None:
     root = Reply(
         body=b'<a href="/p?ref=a&x=1">x</a><a href="/p?ref=b&x=1">x</a><a href="/p?utm_x=1">x</a>'
     )
     with Origin({"/": root}, default=Reply(body=b"p")) as origin:
-        ships.start({**QUICK, "CRAWL_DROP_PARAMS": "ref"}, seeds=origin.url("/?ref=c"), delay=0)
-        assert ships.wait() == ["finished"]
+        fleet.start({**QUICK, "CRAWL_DROP_PARAMS": "ref"}, seeds=origin.url("/?ref=c"), delay=0)
+        assert fleet.wait() == ["finished"]
     assert {one.path for one in origin.requests()} == {"/", "/p?x=1", "/p?utm_x=1"}

@@ -6,7 +6,15 @@ import re
 
 from hypothesis import strategies as st
 
-from crawlproj.politeness.robots import MOST_BYTES, Verdict, directives, lend, pack, parse, unpack
+from crawlproj.politeness.robots import (
+    MOST_BYTES,
+    Verdict,
+    directives,
+    for_another_host,
+    pack,
+    parse,
+    unpack,
+)
 from tests.fuzz.harness import fuzzed, linear_time
 
 AGENT = "crawlproj/0.1 (+https://example.com/bot)"
@@ -60,12 +68,12 @@ def test_any_file_is_read_by_anybody(body: bytes, agent: str, url: str) -> None:
 
 @fuzzed(FILES, st.integers(0, 999), st.sampled_from(Verdict), st.booleans(), examples=200)
 def test_what_is_kept_for_others_says_the_same(
-    body: bytes, status: int, verdict: Verdict, borrowed: bool
+    body: bytes, status: int, verdict: Verdict, redirected: bool
 ) -> None:
     packed = pack(status, verdict, body)
-    stored = unpack(lend(packed) if borrowed else packed)
+    stored = unpack(for_another_host(packed) if redirected else packed)
     assert stored is not None
-    assert (stored.status, stored.verdict, stored.borrowed) == (status, verdict, borrowed)
+    assert (stored.status, stored.verdict, stored.redirected) == (status, verdict, redirected)
     if verdict is Verdict.RULES:
         assert stored.rules(AGENT).delay_s == parse(body, AGENT).delay_s
 

@@ -8,7 +8,7 @@ import yarl
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from crawlproj.discover.shapes import looks_like_trap
+from crawlproj.discover.url_shapes import looks_like_trap
 from crawlproj.frontier.records import address
 from crawlproj.urls import MAX_LENGTH, Url, UrlError, normalise, registrable_domain
 from tests.fuzz.harness import fuzzed, linear_time

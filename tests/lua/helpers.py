@@ -22,9 +22,9 @@ from crawlproj.frontier.bloom import Geometry
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.hosts import read_group, read_host
 from crawlproj.frontier.levels import HIGHEST, MOVED
-from crawlproj.frontier.limits import Limits
 from crawlproj.frontier.messages import Batch, Kind, Lease, Opened, Push, Settlement
-from crawlproj.frontier.pattern_store import put_aside
+from crawlproj.frontier.pattern_store import set_aside_link
+from crawlproj.frontier.plan import Plan
 from crawlproj.frontier.shard import Shard
 from crawlproj.frontier.wire import pack, unpack, unpack_all
 from crawlproj.server.connection import connect
@@ -110,7 +110,7 @@ class State:
     scope: set[str] = field(default_factory=set)
     layers: list[int] = field(default_factory=lambda: [0])
     patterns: dict[str, Pattern] = field(default_factory=dict)
-    aside: dict[str, list[str]] = field(default_factory=dict)
+    set_aside: dict[str, list[str]] = field(default_factory=dict)
     raw: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """Every key as Redis holds it, the seen filter's bitmaps and running numbers included."""
 
@@ -138,7 +138,7 @@ def filtered(reason: str, url: str) -> Push:
 
 def apart(host: str, path: str, pattern: str, why: str = "repeated", level: float = 0) -> Push:
     """A link that was found while its pattern is set aside."""
-    return put_aside(link(host, path, level), pattern, why, f"pattern {host}{path}")
+    return set_aside_link(link(host, path, level), pattern, why, f"pattern {host}{path}")
 
 
 def entry(path: str, attempts: int = 0) -> bytes:
@@ -163,7 +163,7 @@ def paths(batch: Batch) -> list[str]:
 
 def structures(redis: Any, crawl: str = CRAWL, shard: int = 0) -> State:
     """Read every key of the shard; whatever is no key of a shard fails here."""
-    names = {key(crawl, shard): key.__name__ for key in keys._VECTOR}
+    names = {key(crawl, shard): key.__name__ for key in keys.VECTOR}
     raw = {_known(name.decode(), names): _value(redis, name) for name in _all(redis, crawl, shard)}
     raw["meta"].pop(b"clock_ms", None)  # when the last script ran, which any may write
     clock = _Clock(int(raw["meta"][b"started_ms"]))
@@ -187,7 +187,7 @@ def structures(redis: Any, crawl: str = CRAWL, shard: int = 0) -> State:
         scope={name.decode() for name, _ in raw.get("scope", [])},
         layers=_layers(raw.get("layers", {})),
         patterns={n.decode(): _pattern(p, clock) for n, p in raw.get("patterns", {}).items()},
-        aside=_aside(raw),
+        set_aside=_aside(raw),
         raw=raw,
     )
 
@@ -271,11 +271,6 @@ class Worker:
         """The same shard as the worker's own code sees it."""
         return Frontier(self.shard.client, self.shard.crawl, self.name, shards=[self.shard])
 
-    @property
-    def has_had_no_answer(self) -> bool:
-        """True until a script has answered: then it knows nothing of the server's clock."""
-        return self.shard._asked_at_s is None
-
     def run(self, operation: Coroutine[Any, Any, T]) -> T:
         return self._run(operation)
 
@@ -297,7 +292,7 @@ class Worker:
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self.shard, name)
-        takes_worker = name in ("renew", "leave", "held")
+        takes_worker = name in ("renew", "leave", "held_leases")
         return lambda *a, **k: self._run(method(*((self.name, *a) if takes_worker else a), **k))
 
 
@@ -322,8 +317,8 @@ class HandCrawl:
         seed_found_at: str = "",
         **limits: Any,
     ) -> Opened:
-        given = Limits(**limits)
-        fields = given.fields(0, '{"plan": 1}')
+        given = Plan(**limits)
+        fields = given.meta_fields(0, '{"plan": 1}')
         opening = self._shard().open(
             "" if follow else next(self._epochs),
             follow=follow,
@@ -506,9 +501,9 @@ def _pattern(packed: bytes, clock: _Clock) -> Pattern:
 def _aside(raw: dict[str, Any]) -> dict[str, list[str]]:
     """By pattern: the key of a link that was found, the path of a URL that was queued."""
     return {
-        name.removeprefix("aside "): [_named(unpack(packed)) for packed in records]
+        name.removeprefix("set_aside "): [_named(unpack(packed)) for packed in records]
         for name, records in raw.items()
-        if name.startswith("aside ")
+        if name.startswith("set_aside ")
     }
 
 

@@ -1,5 +1,5 @@
-"""give.lua, take.lua and given.lua: page budget moves between shards, and no page is lost. What of
-it is kept for seeds (lease.lua).
+"""offer_pages.lua, take_pages.lua and drop_offer.lua: page budget moves between shards, and no page
+is lost. What of it is kept for seeds (lease.lua).
 
 The shard under test plays both sides; who the other is does not matter to a script.
 """
@@ -30,7 +30,7 @@ def test_a_shard_offers_what_its_own_urls_cannot_use(crawl: HandCrawl) -> None:
     worker = crawl.worker()
     worker.push(link(A, "/1"), link(A, "/2"), link(B, "/1"))
     worker.done(worker.lease_one())
-    assert worker.call("give", [2, 0]) == [1, 2, 7]
+    assert worker.call("offer_pages", [2, 0]) == [1, 2, 7]
     assert crawl.state() == with_worker(
         meta={"state": "running", "pages": 3, "offer": [1, 2, 7]},
         counts={"discovered": 3, "queued": 2, "done": 1},
@@ -44,11 +44,11 @@ def test_a_shard_offers_what_its_own_urls_cannot_use(crawl: HandCrawl) -> None:
 def test_an_offer_stands_until_it_is_known_to_be_taken(crawl: HandCrawl) -> None:
     crawl.open(pages=10)
     worker = crawl.stranger()
-    assert worker.call("give", [1, 0]) == [1, 1, 10]
-    assert worker.call("give", [2, 0]) == [1, 1, 10]
-    assert worker.call("given", [7]) == 0
-    assert worker.call("given", [1]) == 1
-    assert worker.call("given", [1]) == 0
+    assert worker.call("offer_pages", [1, 0]) == [1, 1, 10]
+    assert worker.call("offer_pages", [2, 0]) == [1, 1, 10]
+    assert worker.call("drop_offer", [7]) == 0
+    assert worker.call("drop_offer", [1]) == 1
+    assert worker.call("drop_offer", [1]) == 0
     assert crawl.state() == State(meta={"state": "running", "pages": 0})
 
 
@@ -57,7 +57,7 @@ def test_a_shard_without_spare_pages_offers_none(crawl: HandCrawl) -> None:
     worker = crawl.stranger()
     worker.push(link(A, "/1"), link(A, "/2"))
     before = crawl.state()
-    assert worker.call("give", [1, 0]) == []
+    assert worker.call("offer_pages", [1, 0]) == []
     assert crawl.state().raw == before.raw
 
 
@@ -66,23 +66,23 @@ def test_a_shard_whose_urls_all_wait_keeps_the_pages_for_them(crawl: HandCrawl) 
     worker = crawl.worker()
     worker.push(*(link(A, f"/{number}") for number in range(5)))
     lease = worker.lease_one()
-    assert worker.call("give", [1, 0]) == []
+    assert worker.call("offer_pages", [1, 0]) == []
     worker.settle(Settlement(lease.token, "wait", delay_ms=MINUTE_MS, hold_ms=MINUTE_MS))
-    assert worker.call("give", [1, 0]) == []
+    assert worker.call("offer_pages", [1, 0]) == []
 
 
 def test_an_offer_is_taken_once_however_often_it_arrives(crawl: HandCrawl) -> None:
     crawl.open(pages=1)
     worker = crawl.stranger()
-    assert [worker.call("take", [3, 1, 5]) for _ in range(3)] == [6, 6, 6]
-    assert worker.call("take", [4, 1, 5]) == 11
+    assert [worker.call("take_pages", [3, 1, 5]) for _ in range(3)] == [6, 6, 6]
+    assert worker.call("take_pages", [4, 1, 5]) == 11
     assert crawl.state() == State(meta={"state": "running", "pages": 11, "took:3": 1, "took:4": 1})
 
 
 def test_an_offer_that_arrives_after_the_next_one_is_not_taken_again(crawl: HandCrawl) -> None:
     crawl.open(pages=0)
     worker = crawl.stranger()
-    assert [worker.call("take", [3, number, 5]) for number in (1, 2, 1)] == [5, 10, 10]
+    assert [worker.call("take_pages", [3, number, 5]) for number in (1, 2, 1)] == [5, 10, 10]
 
 
 def test_more_budget_lets_a_shard_at_its_limit_go_on(crawl: HandCrawl) -> None:
@@ -92,7 +92,7 @@ def test_more_budget_lets_a_shard_at_its_limit_go_on(crawl: HandCrawl) -> None:
     worker.done(worker.lease_one())
     assert worker.lease().state == "limit"
     assert worker.wants_pages() is True
-    worker.call("take", [1, 1, 1])
+    worker.call("take_pages", [1, 1, 1])
     assert worker.wants_pages() is False
     assert worker.done(worker.lease_one()) == []
 
@@ -181,9 +181,9 @@ def test_pages_that_links_could_have_are_given_to_seeds_elsewhere(crawl: HandCra
     crawl.open(pages=10)
     worker = crawl.stranger()
     worker.push(*(link(A, f"/{number}") for number in range(20)), kept_seed(B, "/1"))
-    assert worker.call("give", [2, 0]) == []
+    assert worker.call("offer_pages", [2, 0]) == []
     assert worker.spare_pages() == 9
-    assert worker.call("give", [2, 4]) == [1, 2, 4]
+    assert worker.call("offer_pages", [2, 4]) == [1, 2, 4]
 
 
 def test_a_delayed_seed_that_cannot_be_read_keeps_no_page(crawl: HandCrawl) -> None:

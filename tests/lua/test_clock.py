@@ -2,13 +2,51 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from crawlproj.frontier import script_calls
 from crawlproj.frontier.messages import Reclaimed
 from tests.lua.helpers import MINUTE_MS, A, B, HandCrawl, Worker, link
 
 HOUR = 60
+TICK_MS = 200
+"""So often scripts write down when they ran (TICK_MS in _clock.lua): how long a step was is known
+to within that."""
 steps = pytest.mark.parametrize("minutes", [-HOUR, HOUR])
+
+
+class Passing:
+    """Lets time pass for worker and server alike while calls are on their way; and the server's
+    clock be set on the way of the first."""
+
+    def __init__(
+        self,
+        crawl: HandCrawl,
+        monkeypatch: pytest.MonkeyPatch,
+        stalls_ms: list[int],
+        step_ms: int = 0,
+    ) -> None:
+        self._crawl = crawl
+        self._stalls_ms, self._step_ms = stalls_ms, step_ms
+        self._passed_ms = 0
+        clock_s = script_calls.clock_s
+        monkeypatch.setattr(script_calls, "clock_s", lambda: clock_s() + self._passed_ms / 1000)
+
+    def begin(self, worker: Worker) -> None:
+        """With the next call of this worker."""
+        shard, run = worker.shard, worker.shard.run
+
+        async def stalled(name: str, args: list[Any], client: Any = None) -> Any:
+            if self._stalls_ms:
+                stall_ms = self._stalls_ms.pop()
+                self._passed_ms += stall_ms
+                self._crawl.step((stall_ms + self._step_ms) / MINUTE_MS)
+                self._step_ms = 0
+            return await run(name, args, client)
+
+        shard.run = stalled  # type: ignore[method-assign]
 
 
 def _resting_for_five_minutes(crawl: HandCrawl) -> Worker:
@@ -45,7 +83,7 @@ def test_nobody_takes_over_what_a_living_worker_holds(crawl: HandCrawl, minutes:
 
 @steps
 def test_a_crawl_lasts_as_long_as_it_would_have(crawl: HandCrawl, minutes: int) -> None:
-    crawl.open(lasts_ms=8 * MINUTE_MS)
+    crawl.open(minutes=8)
     worker = _resting_for_five_minutes(crawl)
     crawl.step(minutes)
     worker.renew(10 * MINUTE_MS, {})
@@ -65,6 +103,33 @@ def test_the_time_that_others_are_told_is_that_of_the_scripts(
     crawl.step(minutes)
     worker.renew(MINUTE_MS, {})
     assert abs(worker.now_ms() - before_ms) < MINUTE_MS
+
+
+@pytest.mark.parametrize("stalls", [1, 3])
+def test_time_in_which_a_call_was_on_its_way_has_passed(
+    crawl: HandCrawl, monkeypatch: pytest.MonkeyPatch, stalls: int
+) -> None:
+    """A server that stalls or sleeps for a minute with a call to answer has not been set."""
+    passing = Passing(crawl, monkeypatch, [MINUTE_MS] * stalls)
+    crawl.open(minutes=8)
+    worker = _resting_for_five_minutes(crawl)
+    before_ms = worker.now_ms()
+    passing.begin(worker)
+    batch = worker.lease()
+    assert stalls * MINUTE_MS <= worker.now_ms() - before_ms < (stalls + 1) * MINUTE_MS
+    assert batch.next_due_ms < (5 - stalls) * MINUTE_MS
+
+
+def test_a_step_is_told_from_a_stall_that_it_comes_with(
+    crawl: HandCrawl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passing = Passing(crawl, monkeypatch, [MINUTE_MS], step_ms=HOUR * MINUTE_MS)
+    crawl.open()
+    worker = _resting_for_five_minutes(crawl)
+    before_ms = worker.now_ms()
+    passing.begin(worker)
+    worker.lease()
+    assert MINUTE_MS - TICK_MS <= worker.now_ms() - before_ms < 2 * MINUTE_MS
 
 
 def test_time_in_which_nobody_asked_has_passed(crawl: HandCrawl) -> None:

@@ -59,13 +59,13 @@ def test_a_retry_that_was_damaged_is_written_off(crawl: HandCrawl) -> None:
     assert worker.finish() == "finished"
 
 
-def test_draining_sets_a_foreign_retry_aside(crawl: HandCrawl) -> None:
+def test_a_foreign_retry_is_counted_as_corrupt_when_queues_are_filtered(crawl: HandCrawl) -> None:
     crawl.open()
     worker = crawl.worker()
     worker.push(link(A, "/1"))
     worker.settle(Settlement(worker.lease_one().token, "retry", delay_ms=MINUTE_MS))
     crawl.redis.zadd(crawl.key("delayed"), {b"\xc1": 1})
-    assert worker.drain("page_limit") == 1
+    assert worker.filter_queued("page_limit") == 1
     counts = {"discovered": 1, "filtered:page_limit": 1, "corrupt": 1}
     assert crawl.state().counts == counts
 
@@ -79,7 +79,7 @@ def test_a_foreign_lease_does_not_keep_others_from_being_reclaimed(
     silent.push(link(A, "/1"))
     silent.lease()
     crawl.redis.hset(crawl.key("leased", "silent"), "foreign", foreign)
-    assert [lease.token for lease in silent.held() if lease.host == A] == [1]
+    assert [lease.token for lease in silent.held_leases() if lease.host == A] == [1]
     crawl.at(2)
     assert worker.reclaim()[:2] == (1, 1)
     assert crawl.state() == with_worker(

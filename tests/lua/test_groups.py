@@ -8,8 +8,8 @@ import pytest
 
 from crawlproj.frontier.bloom import Geometry
 from crawlproj.frontier.levels import MOVED
-from crawlproj.frontier.limits import ADDRESS, DOMAIN, HOST
 from crawlproj.frontier.messages import Push, Settlement
+from crawlproj.frontier.plan import ADDRESS, DOMAIN, HOST
 from tests.lua.helpers import (
     MINUTE_MS,
     ROBOTS_TXT,
@@ -120,7 +120,7 @@ def test_an_overloaded_server_holds_the_group_and_a_failing_one_only_itself(
 
 
 def test_a_lost_worker_gives_the_groups_connection_back(crawl: HandCrawl) -> None:
-    crawl.open(group=DOMAIN, delay_ms=MINUTE_MS)
+    crawl.open(group=DOMAIN, delay_s=60)
     worker, silent = crawl.worker(), crawl.worker("silent", timeout_minutes=1)
     silent.push(member(A, "/1"), member(B, "/1"))
     silent.lease()
@@ -217,7 +217,7 @@ def test_links_to_a_domain_without_budget_are_dropped_as_they_come(crawl: HandCr
 def test_a_robots_txt_that_has_moved_here_does_not_depend_on_the_domains_budget(
     crawl: HandCrawl, group: str
 ) -> None:
-    crawl.open(pages_per_domain=1, group=group, delay_ms=MINUTE_MS)
+    crawl.open(pages_per_domain=1, group=group, delay_s=60)
     worker = crawl.worker()
     worker.push(member(A, "/1"), member(A, "/2"))
     worker.done(worker.lease_one(), pause_ms=MINUTE_MS)
@@ -260,17 +260,17 @@ def test_a_farm_of_hosts_is_dropped_some_at_a_call(crawl: HandCrawl) -> None:
     worker.done(worker.lease_one())
     calls = [worker.lease(1) for _ in range(4)]
     assert [batch.leases for batch in calls] == [[]] * 4
-    assert [batch.next_due_ms for batch in calls] == [0, 0, -1, -1]
+    assert [batch.next_due_ms for batch in calls] == [0, 0, None, None]
     assert crawl.state().counts["filtered:domain_limit"] == 1199
     assert worker.finish() == "finished"
 
 
-def test_draining_reaches_hosts_that_stand_behind_their_group(crawl: HandCrawl) -> None:
+def test_queues_of_hosts_that_stand_behind_their_group_are_filtered_too(crawl: HandCrawl) -> None:
     crawl.open(group=DOMAIN)
     worker = crawl.worker()
     worker.push(*(member(host, f"/{n}") for host in (A, B) for n in range(2)), link(C, "/1"))
-    assert worker.drain("page_limit", 1) == 2
-    assert worker.drain("page_limit", 5) == 3
+    assert worker.filter_queued("page_limit", 1) == 2
+    assert worker.filter_queued("page_limit", 5) == 3
     assert crawl.state().counts == {"discovered": 5, "filtered:page_limit": 5}
 
 

@@ -38,7 +38,7 @@ def test_a_url_leaves_its_queue_only_into_a_lease_and_its_host_is_checked_out(
         layers=[3],
     )
     batch = worker.lease()
-    assert (batch.state, batch.next_due_ms, batch.scope_size) == ("running", -1, 0)
+    assert (batch.state, batch.next_due_ms, batch.scope_size) == ("running", None, 0)
     assert [lease[1:4] for lease in batch.leases] == [(1, A, 0), (2, B, -3)]
     assert crawl.state() == with_worker(
         counts={"discovered": 3, "queued": 1, "leased": 2},
@@ -140,7 +140,7 @@ def test_the_reply_says_when_the_next_host_or_retry_falls_due(crawl: HandCrawl) 
     assert worker.lease().next_due_ms == pytest.approx(5 * MINUTE_MS, abs=MINUTE_MS)
     crawl.at(30)
     batch = worker.lease(1)
-    assert (len(batch.leases), batch.next_due_ms) == (1, -1)
+    assert (len(batch.leases), batch.next_due_ms) == (1, None)
 
 
 def test_hosts_of_equal_priority_take_turns_even_without_a_pause(crawl: HandCrawl) -> None:
@@ -244,8 +244,8 @@ def test_a_robots_txt_that_has_moved_here_is_leased_though_the_hosts_own_pages_a
         queues={A: {MOVED: ["/rules"]}},
         layers=[3],
     )
-    lent = worker.lease_one()
-    worker.settle(Settlement(lent.token, "retry", delay_ms=MINUTE_MS))
+    moved = worker.lease_one()
+    worker.settle(Settlement(moved.token, "retry", delay_ms=MINUTE_MS))
     crawl.at(2)
     [again] = worker.lease().leases
     assert (again.level, again.entry[0]) == (MOVED, 1)
@@ -263,13 +263,13 @@ def test_a_robots_txt_that_has_moved_here_outlasts_a_stop_and_ends_with_those_wh
     worker.done(worker.lease_one())
     worker.push(unfiltered(A, "/rules", MOVED))
     before = crawl.state().queues
-    assert worker.control("stopping", ["running"]) == "stopping"
+    assert worker.set_state("stopping", ["running"]) == "stopping"
     assert worker.lease().leases == []
     assert worker.finish() == "stopped"
     assert crawl.state().queues == before
-    assert worker.control("running", ["stopped"]) == "running"
+    assert worker.set_state("running", ["stopped"]) == "running"
     assert worker.lease().state == "limit"
-    assert worker.drain("page_limit") == 2
+    assert worker.filter_queued("page_limit") == 2
     assert worker.finish() == "finished"
 
 
@@ -315,13 +315,13 @@ def test_no_more_pages_are_out_than_the_budget_can_take(crawl: HandCrawl) -> Non
 
 
 def test_at_the_deadline_no_more_is_handed_out(crawl: HandCrawl) -> None:
-    crawl.open(lasts_ms=10 * MINUTE_MS)
+    crawl.open(minutes=10)
     worker = crawl.worker()
     worker.push(link(A, "/1"), link(B, "/1"))
     crawl.at(9.9)
     lease = worker.lease_one()
     crawl.at(10.1)
-    assert worker.lease() == ("stopping", -1, 0, [], None)
+    assert worker.lease() == ("stopping", None, 0, [], None)
     assert crawl.state().meta == {"state": "stopping"}
     worker.done(lease)
     assert worker.finish() == "stopped"
@@ -335,7 +335,7 @@ def test_only_a_running_crawl_hands_out_work(crawl: HandCrawl, state: str) -> No
     worker.push(link(A, "/1"))
     crawl.redis.hset(crawl.key("meta"), "state", state)
     before = crawl.state()
-    assert worker.lease() == (state, -1, 0, [], None)
+    assert worker.lease() == (state, None, 0, [], None)
     assert crawl.state().raw == before.raw
 
 

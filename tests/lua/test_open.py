@@ -9,7 +9,7 @@ import pytest
 from crawlproj.frontier import keys
 from crawlproj.frontier.messages import Push
 from crawlproj.frontier.wire import pack
-from tests.lua.helpers import CRAWL, MINUTE_MS, A, HandCrawl, Host, State, apart, link
+from tests.lua.helpers import CRAWL, A, HandCrawl, Host, State, apart, link
 
 
 def _mode(crawl: HandCrawl, **how: Any) -> tuple[str, str, str]:
@@ -20,7 +20,7 @@ def _mode(crawl: HandCrawl, **how: Any) -> tuple[str, str, str]:
 def test_the_first_worker_begins_the_crawl(crawl: HandCrawl) -> None:
     assert _mode(crawl, pages=5, per_host=3) == ("new", "e1", "running")
     assert crawl.state() == State(meta={"state": "running", "pages": 5})
-    assert crawl.opened is not None and crawl.opened.plan == {"plan": 1}
+    assert crawl.opened is not None and crawl.opened.plan == '{"plan": 1}'
 
 
 def test_one_that_comes_while_the_crawl_is_empty_or_has_workers_joins_it(crawl: HandCrawl) -> None:
@@ -45,12 +45,12 @@ def test_one_that_comes_after_all_others_died_resumes_the_crawl(crawl: HandCrawl
 
 
 def test_a_stopped_crawl_runs_again_with_a_new_deadline(crawl: HandCrawl) -> None:
-    crawl.open(lasts_ms=5 * MINUTE_MS)
+    crawl.open(minutes=5)
     worker = crawl.stranger()
     worker.push(link(A, "/1"))
     crawl.at(9)
-    assert worker.control("stopping", ["running"]) == "stopped"
-    assert _mode(crawl, run="later", lasts_ms=5 * MINUTE_MS) == ("resumed", "e1", "running")
+    assert worker.set_state("stopping", ["running"]) == "stopped"
+    assert _mode(crawl, run="later", minutes=5) == ("resumed", "e1", "running")
     worker = crawl.worker()
     crawl.at(13)
     assert worker.lease().state == "running"
@@ -59,7 +59,7 @@ def test_a_stopped_crawl_runs_again_with_a_new_deadline(crawl: HandCrawl) -> Non
 
 
 def _interrupted_before_its_deadline(crawl: HandCrawl, follow: str = "") -> None:
-    crawl.open(lasts_ms=5 * MINUTE_MS, follow=follow)
+    crawl.open(minutes=5, follow=follow)
     crawl.worker(timeout_minutes=1).push(link(A, "/1"))
     crawl.at(9)
 
@@ -70,7 +70,7 @@ def test_an_interrupted_crawl_whose_time_is_over_meanwhile_gets_a_new_deadline(
 ) -> None:
     follow = "" if shard == "first" else "epoch"
     _interrupted_before_its_deadline(crawl, follow)
-    crawl.open(run="later", lasts_ms=5 * MINUTE_MS, follow=follow)
+    crawl.open(run="later", minutes=5, follow=follow)
     worker = crawl.worker()
     crawl.at(13)
     assert worker.lease().state == "running"
@@ -80,7 +80,7 @@ def test_an_interrupted_crawl_whose_time_is_over_meanwhile_gets_a_new_deadline(
 
 def test_a_worker_that_replaces_another_has_the_deadline_of_the_crawl(crawl: HandCrawl) -> None:
     _interrupted_before_its_deadline(crawl)
-    assert _mode(crawl, lasts_ms=5 * MINUTE_MS) == ("resumed", "e1", "running")
+    assert _mode(crawl, minutes=5) == ("resumed", "e1", "running")
     assert crawl.worker().lease().state == "stopping"
 
 
@@ -90,7 +90,7 @@ def test_an_interrupted_crawl_that_has_time_left_keeps_its_deadline_unless_it_is
 ) -> None:
     _interrupted_before_its_deadline(crawl)
     crawl.at(4)
-    crawl.open(run="later", lasts_ms=asked_minutes * MINUTE_MS)
+    crawl.open(run="later", minutes=asked_minutes)
     worker = crawl.worker()
     crawl.at(ends_at - 0.5)
     assert worker.lease().state == "running"
@@ -102,7 +102,7 @@ def test_a_crawl_that_was_stopping_when_its_workers_died_runs_again(crawl: HandC
     crawl.open()
     worker = crawl.worker(timeout_minutes=1)
     worker.push(link(A, "/1"))
-    worker.control("stopping", ["running"])
+    worker.set_state("stopping", ["running"])
     assert _mode(crawl) == ("joined", "e1", "stopping")
     crawl.at(2)
     assert _mode(crawl) == ("resumed", "e1", "running")
@@ -110,12 +110,12 @@ def test_a_crawl_that_was_stopping_when_its_workers_died_runs_again(crawl: HandC
 
 def test_a_paused_crawl_stays_paused(crawl: HandCrawl) -> None:
     crawl.open()
-    crawl.stranger().control("paused", ["running"])
+    crawl.stranger().set_state("paused", ["running"])
     assert _mode(crawl, run="later") == ("joined", "e1", "paused")
 
 
 def test_after_a_finished_crawl_a_new_one_begins_from_nothing(crawl: HandCrawl) -> None:
-    crawl.open(pages=3, lasts_ms=MINUTE_MS)
+    crawl.open(pages=3, minutes=1)
     worker = crawl.worker()
     worker.push(link(A, "/1"))
     worker.done(worker.lease_one())
@@ -190,7 +190,7 @@ def test_a_seed_that_another_has_taken_in_meanwhile_begins_nothing(crawl: HandCr
 
 def test_a_crawl_that_was_paused_before_its_first_seed_begins_paused(crawl: HandCrawl) -> None:
     crawl.open(brings_seed=False)
-    crawl.stranger().control("paused", ["running"])
+    crawl.stranger().set_state("paused", ["running"])
     assert _mode(crawl)[2] == "paused"
     assert crawl.state().meta["state"] == "paused"
 
@@ -199,7 +199,7 @@ def test_who_waits_for_seeds_where_those_before_were_stopped_is_not_stopped(
     crawl: HandCrawl,
 ) -> None:
     crawl.open(brings_seed=False)
-    assert crawl.stranger().control("stopping", ["running"]) == "stopped"
+    assert crawl.stranger().set_state("stopping", ["running"]) == "stopped"
     assert _mode(crawl, brings_seed=False) == ("waiting", "e1", "running")
 
 
@@ -243,7 +243,7 @@ def test_beginning_anew_after_a_finished_crawl_reads_none_of_its_hosts(crawl: Ha
     crawl.open()
     worker = crawl.worker()
     worker.push(*_many(100))
-    worker.drain("page_limit")
+    worker.filter_queued("page_limit")
     worker.finish()
     crawl.redis.config_resetstat()
     assert _mode(crawl, run="later")[0] == "new"
@@ -274,7 +274,7 @@ def test_clearing_away_what_was_left_ends_when_another_worker_has_begun(crawl: H
     worker = crawl.worker()
     worker.push(link(A, "/2"))
     before = crawl.state()
-    crawl.run(worker.shard._clear(b"e1", 1))
+    crawl.run(worker.shard.clear(b"e1", 1))
     assert crawl.state() == before
 
 

@@ -1,4 +1,4 @@
-"""pace.lua and renew.lua: a host's pace is changed while the crawl runs, and workers hear of it."""
+"""change_pace.lua and renew.lua: a host's pace is changed while the crawl runs."""
 
 from __future__ import annotations
 

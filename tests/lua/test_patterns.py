@@ -1,4 +1,4 @@
-"""_patterns.lua and release.lua: URLs that are kept aside because of their pattern."""
+"""_patterns.lua and release_pattern.lua: URLs that are kept aside because of their pattern."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_link_of_a_pattern_is_kept_and_the_first_one_tells_of_the_pattern(
     assert crawl.state() == with_worker(
         counts={"discovered": 2, "filtered:pattern": 2, "duplicates": 1},
         patterns={NAME: Pattern("repeated", since=1, urls=2)},
-        aside={NAME: [f"{A}/1", f"{A}/2"]},
+        set_aside={NAME: [f"{A}/1", f"{A}/2"]},
         layers=[2],
     )
     assert worker.run(pattern_store.changes(worker.shard)) == 1
@@ -58,12 +58,12 @@ def test_a_link_of_a_pattern_is_kept_and_the_first_one_tells_of_the_pattern(
 def test_a_url_that_was_leased_is_kept_aside_as_filtered(crawl: HandCrawl, worker: Worker) -> None:
     worker.push(link(A, "/1", 5))
     lease = worker.lease_one()
-    worker.settle(Settlement(lease.token, "aside", reason=FORM, entry=b"repeated"))
+    worker.settle(Settlement(lease.token, "set_aside", reason=FORM, entry=b"repeated"))
     assert crawl.state() == with_worker(
         counts={"discovered": 1, "filtered:pattern": 1},
         hosts={A: Host()},
         patterns={NAME: Pattern("repeated", since=1)},
-        aside={NAME: ["/1"]},
+        set_aside={NAME: ["/1"]},
         layers=[1],
     )
 
@@ -73,7 +73,7 @@ def test_a_released_pattern_gives_back_what_was_kept_each_url_once(
 ) -> None:
     worker.push(link(A, "/1", 5), apart(A, "/2", FORM), filtered("offsite", "x"))
     lease = worker.lease_one()
-    worker.settle(Settlement(lease.token, "aside", reason=FORM, entry=b"repeated"))
+    worker.settle(Settlement(lease.token, "set_aside", reason=FORM, entry=b"repeated"))
     crawl.at(3)
     assert release(worker) == 2
     after = with_worker(
@@ -98,7 +98,7 @@ def test_what_was_fetched_in_another_way_meanwhile_stays_filtered(
     assert release(worker) == 0
     state = crawl.state()
     assert (state.counts["queued"], state.counts["filtered:pattern"]) == (1, 1)
-    assert state.aside == {}
+    assert state.set_aside == {}
 
 
 def test_after_its_release_urls_of_a_pattern_are_queued_whatever_a_worker_believes(
@@ -108,7 +108,7 @@ def test_after_its_release_urls_of_a_pattern_are_queued_whatever_a_worker_believ
     lease = worker.lease_one()
     release(worker)
     worker.push(apart(A, "/3", FORM))
-    worker.settle(Settlement(lease.token, "aside", reason=FORM, entry=b"repeated"))
+    worker.settle(Settlement(lease.token, "set_aside", reason=FORM, entry=b"repeated"))
     state = crawl.state()
     assert sorted(state.queues[A][0]) == ["/1", "/2", "/3"]
     assert "filtered:pattern" not in state.counts
@@ -130,7 +130,7 @@ def test_so_many_urls_of_a_pattern_are_kept_and_the_rest_can_be_found_again(
     for start in range(0, 1200, 400):
         worker.push(*(apart(A, f"/{number}", FORM) for number in range(start, start + 400)))
     state = crawl.state()
-    assert (len(state.aside[NAME]), state.patterns[NAME].urls) == (1000, 1200)
+    assert (len(state.set_aside[NAME]), state.patterns[NAME].urls) == (1000, 1200)
     assert release(worker) == 1000
     state = crawl.state()
     assert (state.counts["queued"], state.counts["filtered:pattern"]) == (1000, 200)
@@ -144,11 +144,11 @@ def test_beyond_so_many_patterns_urls_are_filtered_and_not_kept(
     redis.hset(crawl.key("patterns"), mapping=known)
     worker.push(apart("http://h", "/1", FORM), link(A, "/1"))
     lease = worker.lease_one()
-    worker.settle(Settlement(lease.token, "aside", reason=FORM, entry=b"repeated"))
+    worker.settle(Settlement(lease.token, "set_aside", reason=FORM, entry=b"repeated"))
     worker.push(apart(A, "/2", FORM))
     state = crawl.state()
     assert state.counts == {"discovered": 3, "filtered:pattern": 3}
-    assert state.aside == {f"http://h {FORM}": ["http://h/1"]}
+    assert state.set_aside == {f"http://h {FORM}": ["http://h/1"]}
     assert (len(state.patterns), NAME in state.patterns) == (10_000, False)
     assert worker.finish() == "finished"
 
@@ -157,7 +157,7 @@ def test_a_damaged_record_hurts_nothing_beside_it(
     crawl: HandCrawl, worker: Worker, redis: Redis
 ) -> None:
     worker.push(apart(A, "/1", FORM), apart(A, "/2", FORM))
-    key = crawl.key("aside", NAME)
+    key = crawl.key("set_aside", NAME)
     redis.lset(key, 0, b"\xc1")
     redis.rpush(key, pack([9, "x"]))
     assert release(worker) == 1
@@ -174,7 +174,7 @@ def test_a_finished_crawl_takes_nothing_back_and_loses_nothing(
     assert worker.finish() == "finished"
     with pytest.raises(CrawlFinished):
         release(worker)
-    worker.control("running", ["finished"])
+    worker.set_state("running", ["finished"])
     assert release(worker) == 1
 
 
@@ -183,4 +183,4 @@ def test_a_new_crawl_begins_without_them(crawl: HandCrawl, worker: Worker) -> No
     worker.finish()
     crawl.open(run="next")
     state = crawl.state()
-    assert (state.patterns, state.aside) == ({}, {})
+    assert (state.patterns, state.set_aside) == ({}, {})

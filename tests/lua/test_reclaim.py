@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from crawlproj.frontier import keys
-from crawlproj.frontier.limits import DOMAIN
 from crawlproj.frontier.messages import Reclaimed
+from crawlproj.frontier.plan import DOMAIN
 from crawlproj.worker.outcome import CLOCK_MS
 from tests.lua.helpers import (
     CRAWL,
@@ -23,7 +23,7 @@ ANSWERED, UNKNOWN = -1, 0
 
 
 def test_what_a_silent_worker_held_is_queued_again_in_front(crawl: HandCrawl) -> None:
-    crawl.open(delay_ms=3 * MINUTE_MS)
+    crawl.open(delay_s=180)
     living, silent = crawl.worker(), crawl.worker("silent", timeout_minutes=1)
     silent.push(link(A, "/1"), link(A, "/2"), link(B, "/1"))
     silent.lease()
@@ -136,7 +136,7 @@ def test_a_reclaimed_url_goes_to_another_worker_and_ends_once(crawl: HandCrawl) 
 
 
 def test_a_host_whose_worker_died_keeps_its_pause(crawl: HandCrawl) -> None:
-    crawl.open(delay_ms=10 * MINUTE_MS)
+    crawl.open(delay_s=600)
     living, silent = crawl.worker(), crawl.worker("silent", timeout_minutes=1)
     silent.push(link(A, "/1"))
     silent.lease()
@@ -151,7 +151,7 @@ def test_a_host_whose_worker_died_keeps_its_pause(crawl: HandCrawl) -> None:
 def test_a_host_that_asks_for_a_longer_pause_than_the_crawls_keeps_it_when_its_worker_dies(
     crawl: HandCrawl,
 ) -> None:
-    crawl.open(delay_ms=3 * MINUTE_MS)
+    crawl.open(delay_s=180)
     living, silent = crawl.worker(), crawl.worker("silent", timeout_minutes=21)
     silent.push(link(A, "/1"), link(A, "/2"))
     silent.done(silent.lease_one(), failed=ANSWERED, pause_ms=20 * MINUTE_MS)
@@ -171,7 +171,7 @@ def test_a_host_that_asks_for_a_longer_pause_than_the_crawls_keeps_it_when_its_w
 def test_a_group_rests_as_long_as_the_host_of_it_asks_for_whose_worker_died(
     crawl: HandCrawl,
 ) -> None:
-    crawl.open(delay_ms=3 * MINUTE_MS, group=DOMAIN)
+    crawl.open(delay_s=180, group=DOMAIN)
     living, silent = crawl.worker(), crawl.worker("silent", timeout_minutes=31)
     pages = [link(host, f"/{number}") for number in range(2) for host in (A, B)]
     silent.push(*(page._replace(group="example.com") for page in pages))
@@ -188,7 +188,7 @@ def test_a_group_rests_as_long_as_the_host_of_it_asks_for_whose_worker_died(
 
 
 def test_only_a_host_with_a_longer_pause_of_its_own_has_it_in_its_record(crawl: HandCrawl) -> None:
-    crawl.open(delay_ms=3 * MINUTE_MS)
+    crawl.open(delay_s=180)
     worker = crawl.worker()
     worker.push(*(link(A, f"/{number}") for number in range(5)))
     told = [(ANSWERED, 3 * MINUTE_MS + CLOCK_MS), (ANSWERED, 20 * MINUTE_MS), (UNKNOWN, 0)]

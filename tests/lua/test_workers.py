@@ -13,6 +13,14 @@ def test_the_first_heartbeat_makes_a_worker_known(crawl: HandCrawl) -> None:
     assert crawl.state() == State(workers={"w": 5}, about={"w": {"pid": 1}})
 
 
+def test_all_who_took_part_are_kept_also_those_that_an_older_version_knew(crawl: HandCrawl) -> None:
+    crawl.open()
+    crawl.redis.hset(crawl.key("meta"), "crew", "old older ")
+    for name in ("new", "newer", "new"):
+        crawl.worker(name)
+    assert crawl.redis.hget(crawl.key("meta"), "all_workers") == b"old older new newer "
+
+
 def test_every_heartbeat_moves_the_deadline_of_all_that_is_held(crawl: HandCrawl) -> None:
     crawl.open()
     worker = crawl.worker(timeout_minutes=5)

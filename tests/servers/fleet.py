@@ -9,16 +9,17 @@ import re
 import secrets
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, TypeVar
 
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.operate import status
 from crawlproj.server import connection
 from tests.servers import scrapy_process
 from tests.servers.redis import PATIENCE, wait_for
+
+T = TypeVar("T")
 
 PROJECT = Path(__file__).parents[2]
 DEMO_WEB = {"CRAWL_ALLOW_ADDRESSES": "loopback"}
@@ -76,7 +77,10 @@ class Worker:
 
 
 class Fleet:
-    """Workers of one crawl, and what can be seen of it from outside."""
+    """Workers of one crawl, and what can be seen of it from outside.
+
+    `settings` are for all of them. As a context manager it ends them, whatever happens.
+    """
 
     def __init__(
         self,
@@ -92,6 +96,13 @@ class Fleet:
         self.output = folder / "output"
         self.run = secrets.token_hex(4)
         self.workers: list[Worker] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for worker in self.workers:
+            worker.kill()
 
     def start(
         self,
@@ -129,15 +140,28 @@ class Fleet:
     def status(self, crawl: str = "site") -> dict[str, Any]:
         """What `scrapy status --json` prints, read directly."""
 
-        async def read() -> dict[str, Any]:
+        async def read(frontier: Frontier) -> dict[str, Any]:
+            return status.as_json(await status.read(frontier, in_detail=True))
+
+        return self.at_frontier(read, crawl)
+
+    def at_frontier(self, work: Callable[[Frontier], Awaitable[T]], crawl: str = "site") -> T:
+        """Do something with the crawl beside its workers."""
+
+        async def connected() -> T:
             client = await connection.connect(self.redis_url)
             try:
-                frontier = Frontier(client, crawl, "test")
-                return status.as_json(await status.read(frontier, in_detail=True))
+                return await work(Frontier(client, crawl, "test"))
             finally:
                 await client.aclose()
 
-        return asyncio.run(read())
+        return asyncio.run(connected())
+
+    def assert_settled(self) -> None:
+        """The ledger balances, and nothing is left to do."""
+        now = self.status()
+        assert now["balance"] == 0
+        assert [now[name] for name in ("queued", "delayed", "leased")] == [0, 0, 0]
 
     def rows(self, kind: str, crawl: str = "site") -> list[dict[str, str]]:
         """The rows that all workers wrote."""
@@ -149,19 +173,3 @@ class Fleet:
 
     def urls(self, kind: str = "pages") -> list[str]:
         return [row["url"] for row in self.rows(kind)]
-
-
-@contextmanager
-def fleet(
-    folder: Path,
-    redis_url: str,
-    project: Path = PROJECT,
-    settings: Mapping[str, Any] | None = None,
-) -> Iterator[Fleet]:
-    """A fleet, with settings for all its workers, that are gone at the end, whatever happens."""
-    sailing = Fleet(folder, redis_url, project, settings)
-    try:
-        yield sailing
-    finally:
-        for worker in sailing.workers:
-            worker.kill()

@@ -110,7 +110,34 @@ class Origin(ThreadedServer):
         # By way of the loop, which may just have answered and not have noted it yet.
         return self._in_loop(self._log.copy)
 
+    def times_asked(self, path: str) -> int:
+        """How often a path was asked for, answered by now or not."""
+        return self._in_loop(lambda: self._attempts[path])
+
+    def begin(
+        self, method: str, path: str, headers: dict[str, str], body: bytes, start_s: float
+    ) -> Request:
+        """A request has come."""
+        self._attempts[path] += 1
+        return Request(method, path, headers, body, self._attempts[path], start_s)
+
+    def answer(self, request: Request) -> Answer:
+        route = self._routes.get(request.path, self._default)
+        return route(request) if callable(route) else route
+
+    def note(self, request: Request, status: int, writer: asyncio.StreamWriter) -> None:
+        """Log a request that is over."""
+        peer: int = writer.get_extra_info("peername")[1]
+        agent = request.headers.get("user-agent", "")
+        method, path = request.method, request.path
+        times = request.start_s, now_s()
+        self._log.append(Logged(*times, self.host, method, path, status, peer, agent))
+
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await self.speak_http1(reader, writer)
+
+    async def speak_http1(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One exchange after the other."""
         # drain() then waits until the kernel has everything, not only most of it.
         writer.transport.set_write_buffer_limits(high=0)
         try:
@@ -124,14 +151,13 @@ class Origin(ThreadedServer):
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """One request and its answer; true while the connection is good for another."""
         request = await self._read(reader)
-        route = self._routes.get(request.path, self._default)
-        answer = route(request) if callable(route) else route
+        answer = self.answer(request)
         status = CLIENT_LEFT
         try:
             keeps = await self._send(answer, request, reader, writer)
             status = answer.status
         finally:
-            self._note(request, status, writer)
+            self.note(request, status, writer)
         return keeps and request.headers.get("connection", "").lower() != "close"
 
     async def _read(self, reader: asyncio.StreamReader) -> Request:
@@ -142,8 +168,7 @@ class Origin(ThreadedServer):
         pairs = (name_value.partition(":") for name_value in fields)
         headers = {name.lower(): value.strip() for name, _, value in pairs}
         body = await reader.readexactly(int(headers.get("content-length", 0)))
-        self._attempts[path] += 1
-        return Request(method, path, headers, body, self._attempts[path], start_s)
+        return self.begin(method, path, headers, body, start_s)
 
     async def _send(
         self,
@@ -167,13 +192,6 @@ class Origin(ThreadedServer):
         if answer.then == "reset":
             _reset(writer)
         return answer.then == "keep"
-
-    def _note(self, request: Request, status: int, writer: asyncio.StreamWriter) -> None:
-        peer: int = writer.get_extra_info("peername")[1]
-        agent = request.headers.get("user-agent", "")
-        method, path = request.method, request.path
-        times = request.start_s, now_s()
-        self._log.append(Logged(*times, self.host, method, path, status, peer, agent))
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:

@@ -45,13 +45,16 @@ quiet machine; a busy one gets this many times as long."""
 
 
 def wait_for(condition: Callable[[], object], what: str, timeout_s: float = READY_S) -> None:
-    """Return as soon as the condition is true; fail with `what` if it never is."""
+    """Return as soon as the condition is true; fail with `what` if it never is. Between two looks
+    it rests longer than a look takes: the machine is for those who are waited for."""
     timeout_s *= PATIENCE
-    deadline = time.monotonic() + timeout_s
+    looked_at = began_at = time.monotonic()
     while not condition():
-        if time.monotonic() > deadline:
+        now = time.monotonic()
+        if now - began_at > timeout_s:
             raise TimeoutError(f"after {timeout_s} s still not: {what}")
-        time.sleep(0.01)
+        time.sleep(max(0.01, 2 * (now - looked_at)))
+        looked_at = time.monotonic()
 
 
 class PortTaken(RuntimeError):

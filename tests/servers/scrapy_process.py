@@ -24,22 +24,42 @@ import warnings
 from pathlib import Path
 from typing import IO
 
+from crawlproj.config.environment import PLAIN_SCRAPY
 from tests.servers import scrapy_client
 
 PROJECT = Path(__file__).parents[2]
-BEFORE_START = ("LD_PRELOAD", "CRAWL_FAILPOINT", "CRAWL_PLAIN_SCRAPY")
+BEFORE_START = ("LD_PRELOAD", "CRAWL_FAILPOINT")
 """Variables that are read when Python, or a module of ours, is loaded."""
 
-PACKAGES = ("crawlproj", "scrapy_redis", "scrapy.downloadermiddlewares", "scrapy.spidermiddlewares")
+PACKAGES = (
+    "crawlproj",
+    "scrapy_redis",
+    "scrapy.commands",
+    "scrapy.downloadermiddlewares",
+    "scrapy.spidermiddlewares",
+)
 MODULES = (
+    "aiohttp.web",
+    "platformdirs.unix",
     "scrapy.cmdline",
+    "scrapy.core.downloader.handlers.http11",  # named by RETRY_EXCEPTIONS; slow to import
     "scrapy.core.engine",
     "scrapy.core.scraper",
-    "scrapy.extensions.feedexport",
     "scrapy.pipelines",
     "redis.asyncio.cluster",
     "twisted.internet.asyncioreactor",
 )
+EXTENSIONS = (
+    *("closespider", "corestats", "feedexport", "logcount", "logstats", "memdebug", "memusage"),
+    *("remote_control", "spiderstate", "telnet", "throttle"),
+)
+OF_DUCKDB = (
+    *("output.answers", "output.database", "output.loading", "output.merge", "output.own_items"),
+    *("output.query", "output.sitemap_writing", "output.tables", "report.broken"),
+    *("report.comparison", "report.reading"),
+)
+"""Modules that import DuckDB, which complains when a process ends if it was there before
+`gc.freeze`. Commands import them when they need them, and workers never do."""
 REQUEST_BYTES = 1 << 20
 POLL_S = 0.005
 
@@ -86,7 +106,8 @@ def start(
         return subprocess.Popen(
             command, env=env, cwd=cwd, stdin=stdin, stdout=stdout, stderr=stderr
         )
-    pid, status = scrapy_client.ask(server(), words, env, str(cwd), [stdin, stdout, stderr])
+    plain = env.get(PLAIN_SCRAPY, "")
+    pid, status = scrapy_client.ask(server(plain), words, env, str(cwd), [stdin, stdout, stderr])
     os.set_blocking(status, False)
     return ScrapyProcess(pid, os.fdopen(status, "rb", buffering=0))
 
@@ -123,13 +144,14 @@ def _text(file: IO[bytes]) -> str:
 
 
 @functools.cache
-def server() -> socket.socket:
-    """The connection to the server of this test process."""
+def server(plain: str = "") -> socket.socket:
+    """The connection to a server of this test process: which of Scrapy's parts are ours is decided
+    when they are loaded, so there is one with and one without."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.servers.scrapy_process", str(theirs.fileno())],
         cwd=PROJECT,
-        env={**os.environ, "PYTHONPATH": str(PROJECT)},
+        env={**os.environ, "PYTHONPATH": str(PROJECT), PLAIN_SCRAPY: plain},
         stdin=subprocess.DEVNULL,
         pass_fds=[theirs.fileno()],
     )
@@ -197,11 +219,12 @@ def _load() -> None:
     for name in PACKAGES:
         package = importlib.import_module(name)
         for found in pkgutil.walk_packages(package.__path__, f"{name}."):
-            if not found.name.endswith("__main__"):
+            if not found.name.endswith(("__main__", *OF_DUCKDB)):
                 importlib.import_module(found.name)
-    for name in MODULES:
+    for name in (*MODULES, *(f"scrapy.extensions.{one}" for one in EXTENSIONS)):
         importlib.import_module(name)
     assert "twisted.internet.reactor" not in sys.modules, "each command installs its own"
+    assert "duckdb" not in sys.modules, "name the module that imports it in OF_DUCKDB"
     gc.collect()
     gc.freeze()
 

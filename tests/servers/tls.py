@@ -43,6 +43,12 @@ class Authority:
 
     def issue(self, address: str) -> ssl.SSLContext:
         """What a server at that address proves itself with."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.issue_file(address))
+        return context
+
+    def issue_file(self, address: str) -> Path:
+        """The same as a file: the certificate, and its key below."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, address)])
         names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))])
@@ -55,9 +61,7 @@ class Authority:
                 serialization.NoEncryption(),
             )
         )
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(file)
-        return context
+        return file
 
     def _sign(
         self, subject: x509.Name, key: ec.EllipticCurvePrivateKey, says: x509.ExtensionType
@@ -84,13 +88,20 @@ class TlsProxy(ThreadedServer):
         self._target_port = target_port
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        inner_reader, inner_writer = await asyncio.open_connection(LOOPBACK, self._target_port)
-        try:
-            with suppress(OSError, asyncio.CancelledError):
-                await _first(_pass(reader, inner_writer), _pass(inner_reader, writer))
-        finally:
-            inner_writer.transport.abort()
-            writer.transport.abort()
+        with suppress(OSError, asyncio.CancelledError):
+            await pass_both_ways(reader, writer, LOOPBACK, self._target_port)
+
+
+async def pass_both_ways(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, address: str, port: int
+) -> None:
+    """Between a client and a server, until one of them leaves."""
+    inner_reader, inner_writer = await asyncio.open_connection(address, port)
+    try:
+        await _first(_pass(reader, inner_writer), _pass(inner_reader, writer))
+    finally:
+        inner_writer.transport.abort()
+        writer.transport.abort()
 
 
 async def _pass(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:

@@ -8,7 +8,8 @@ from scrapy.settings import Settings
 from scrapy.utils.misc import load_object
 
 from crawlproj import addon
-from crawlproj.output.feeds import default_feeds
+from crawlproj.items import PageItem
+from crawlproj.output.feeds import ForPeople, default_feeds
 
 STATS = "scrapy.statscollectors.MemoryStatsCollector"
 CONTENT = "crawlproj.fetch.content.ContentMiddleware"
@@ -53,6 +54,29 @@ def test_parts_are_added_to_those_of_the_project() -> None:
     assert (middlewares["shop.middlewares.Prices"], middlewares[CONTENT]) == (500, None)
     assert middlewares["crawlproj.politeness.middleware.PolitenessMiddleware"] == 845
     assert settings.getdict("FEEDS").keys() == {"all.json", *default_feeds()}
+
+
+def test_what_only_scrapys_own_handler_raises_is_not_loaded_to_be_retried() -> None:
+    assert addon.TUNNEL_ERROR in Settings()["RETRY_EXCEPTIONS"]
+    retried = set_up({})["RETRY_EXCEPTIONS"]
+    assert [*retried, addon.TUNNEL_ERROR] == Settings()["RETRY_EXCEPTIONS"]
+    assert set_up({"RETRY_EXCEPTIONS": [addon.TUNNEL_ERROR]})["RETRY_EXCEPTIONS"] == [
+        addon.TUNNEL_ERROR
+    ]
+
+
+def test_whoever_has_another_handler_retries_what_it_raises() -> None:
+    settings = set_up({"DOWNLOAD_HANDLERS": {"https": "shop.handlers.Tunnel"}}, "spider")
+    assert addon.TUNNEL_ERROR in settings["RETRY_EXCEPTIONS"]
+
+
+def test_a_feed_that_names_no_classes_holds_no_rows_about_ourselves() -> None:
+    given = {"all.json": {"format": "json"}, "some.csv": {"item_classes": [PageItem]}}
+    settings = set_up({"FEEDS": given, "FEED_URI": "old.xml", "FEED_FORMAT": "xml"})
+    feeds = settings.getdict("FEEDS")
+    assert feeds["all.json"]["item_filter"] is feeds["old.xml"]["item_filter"] is ForPeople
+    assert feeds["old.xml"]["format"] == "xml"
+    assert feeds["some.csv"] == {"item_classes": [PageItem]}
 
 
 def test_the_benchmarks_write_csv_alone_as_their_peers_do() -> None:

@@ -12,7 +12,7 @@ from pybloom_live import BloomFilter
 from redis import Redis
 
 from crawlproj.errors import ConfigError
-from crawlproj.frontier.bloom import Geometry, Replica, _bits, expected_error
+from crawlproj.frontier.bloom import Geometry, Replica, expected_error, layer_bits
 
 REDIS_LIMIT_BITS = 512 * 2**20 * 8
 
@@ -30,7 +30,7 @@ def test_the_shape_of_a_layer_is_pybloom_lives(capacity: int, error_rate: float)
     layer = Geometry(capacity, error_rate).layer(0)
     wanted = BloomFilter(capacity, error_rate / 2)
     assert (layer.num_bits, layer.num_slices) == (wanted.num_bits, wanted.num_slices)
-    assert layer.num_bits == _bits(capacity, error_rate / 2)
+    assert layer.num_bits == layer_bits(capacity, error_rate / 2)
 
 
 def test_each_layer_is_twice_as_large_with_half_the_error() -> None:
@@ -49,13 +49,13 @@ def test_the_errors_of_all_layers_together_stay_below_the_configured_rate(rate: 
 def test_layers_stop_growing_where_a_redis_string_ends(error_rate: float) -> None:
     geometry = Geometry(10_000_000, error_rate)
     for layer in range(64):
-        bits = _bits(geometry.layer_capacity(layer), geometry.layer_error_rate(layer))
+        bits = layer_bits(geometry.layer_capacity(layer), geometry.layer_error_rate(layer))
         assert bits <= REDIS_LIMIT_BITS
     assert bits > 0.99 * REDIS_LIMIT_BITS
 
 
 def test_the_default_first_layer_takes_twenty_megabytes() -> None:
-    megabytes = _bits(10_000_000, Geometry(10_000_000, 0.001).layer_error_rate(0)) / 8 / 1e6
+    megabytes = layer_bits(10_000_000, Geometry(10_000_000, 0.001).layer_error_rate(0)) / 8 / 1e6
     assert 19 < megabytes < 20
 
 

@@ -5,26 +5,27 @@ from __future__ import annotations
 import asyncio
 import math
 import tracemalloc
-from typing import Any
+from collections.abc import AsyncIterator
 
 import pytest
 
 from crawlproj.discover import known_links
-from crawlproj.discover.known_links import Memo
+from crawlproj.discover.known_links import KnownLinks
 from crawlproj.frontier.frontier import Frontier
-from crawlproj.frontier.limits import Limits
-from crawlproj.frontier.messages import Kind, Lease, Push, Settlement
+from crawlproj.frontier.messages import Kind, Push, Settlement
+from crawlproj.frontier.plan import Plan
 from crawlproj.politeness import robots, robots_memory
 from crawlproj.politeness.robots_memory import Known, Memory
 from crawlproj.politeness.robots_store import Kept, RobotsStore
 from crawlproj.server.connection import connect
 from crawlproj.worker.exchange import Worker
 from tests.contract.mortal import Judged
+from tests.servers.frontier import push_all
 from tests.servers.redis import RedisServer
 
 
 def test_the_memo_forgets_the_older_half_of_its_links() -> None:
-    known = Memo()
+    known = KnownLinks()
     for number in range(3 * known_links.MOST):
         known.add("http://a", f"/{number}")
     assert len(known) <= known_links.MOST
@@ -33,14 +34,14 @@ def test_the_memo_forgets_the_older_half_of_its_links() -> None:
 
 
 def test_the_memo_forgets_links_the_sooner_the_more_hosts_they_are_of() -> None:
-    known = Memo()
+    known = KnownLinks()
     for number in range(known_links.MOST):
         known.add(f"http://h{number}", "/")
     assert len(known) <= known_links.MOST // known_links.HOST_LINKS
 
 
 def test_the_memo_does_not_keep_very_long_links() -> None:
-    known = Memo()
+    known = KnownLinks()
     known.add("http://a", "/" + "x" * known_links.LONGEST)
     assert len(known) == 0
 
@@ -81,54 +82,58 @@ def test_rules_that_take_much_push_out_none_that_take_little(
     assert [host for host in long if memory.valid(host)] == long[-2:]
 
 
-def test_hosts_that_never_answer_are_remembered_up_to_so_many(
+async def test_hosts_that_never_answer_are_remembered_up_to_so_many(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(robots_memory, "MOST_HOSTS", 100)
     store = RobotsStore(Frontier(None, "c", "w"))
     for number in range(500):
-        assert not asyncio.run(store.is_ours_to_ask(f"http://h{number}", Kept()))
-    assert len(store._claimed) == 100
+        assert not await store.is_ours_to_ask(f"http://h{number}", Kept())
+    assert store.remembered == 100
 
 
-def _worker(frontier: Frontier, **limits: Any) -> Worker:
-    worker = Worker(frontier, Judged(), prefetch=4, lease_timeout_s=60, **limits)
-    worker._hand.waiting.append(Lease(0, 1, "http://a", 0, b""))
-    return worker
+@pytest.fixture
+async def worker(redis_server: RedisServer) -> AsyncIterator[Worker]:
+    """With four pages at hand, and room for three links or ended pages."""
+    frontier = Frontier(await connect(redis_server.url), "c", "w")
+    await frontier.open(Plan(seen_capacity=100, per_host=4), "run")
+    await frontier.renew(60_000, {})
+    pages = [Push(Kind.SEED, "http://a", 0, b"\0\1/%d" % n, f"/{n}") for n in range(4)]
+    await push_all(frontier, pages)
+    worker = Worker(frontier, Judged(), prefetch=4, lease_timeout_s=60, backlog=3)
+    await worker.lease(4)
+    yield worker
+    await frontier.close()
 
 
-def test_a_worker_with_too_many_links_in_hand_begins_no_more_pages() -> None:
-    worker = _worker(Frontier(None, "c", "w"), backlog=3)
+async def test_a_worker_with_too_many_links_in_hand_begins_no_more_pages(worker: Worker) -> None:
     for number in range(3):
-        assert worker._delivery.is_full is False
+        assert worker.take() is not None
         worker.push(Push(Kind.LINK, "http://a", 0, b"", f"/{number}"))
     assert worker.take() is None
+    assert worker.leased_ahead == 1
 
 
-def test_a_worker_with_too_many_ended_pages_in_hand_begins_no_more() -> None:
-    worker = _worker(Frontier(None, "c", "w"), backlog=3)
+async def test_a_worker_with_too_many_ended_pages_in_hand_begins_no_more(worker: Worker) -> None:
     for number in range(3):
+        assert worker.take() is not None
         worker.end(Settlement(number, "done"))
     assert worker.take() is None
+    assert worker.leased_ahead == 1
 
 
-def test_a_worker_that_was_declared_dead_forgets_what_it_was_about_to_fetch(
+async def test_a_worker_that_was_declared_dead_forgets_what_it_was_about_to_fetch(
     redis_server: RedisServer,
 ) -> None:
-    async def live_and_die() -> Worker:
-        client = await connect(redis_server.url)
-        frontier = Frontier(client, "c", "w")
-        await frontier.open(Limits(seen_capacity=100), {}, "run")
-        worker = Worker(frontier, Judged(), prefetch=4, lease_timeout_s=60)
-        await frontier.push([Push(Kind.SEED, "http://a", 0, b"\0\1/", "http://a/")])
-        await frontier.renew(1, {})
-        await worker._lease(1)
-        await asyncio.sleep(0.01)
-        await frontier.reclaim()
-        await worker._lease(1)
-        await client.aclose()
-        return worker
-
-    worker = asyncio.run(live_and_die())
-    assert worker._hand.names == {(one.shard, one.token) for one in worker._hand.waiting}
-    assert len(worker._hand.names) == 1
+    client = await connect(redis_server.url)
+    frontier = Frontier(client, "c", "w")
+    await frontier.open(Plan(seen_capacity=100), "run")
+    worker = Worker(frontier, Judged(), prefetch=4, lease_timeout_s=60)
+    await push_all(frontier, [Push(Kind.SEED, "http://a", 0, b"\0\1/", "http://a/")])
+    await frontier.renew(1, {})
+    await worker.lease(1)
+    await asyncio.sleep(0.01)
+    await frontier.reclaim()
+    await worker.lease(1)
+    await client.aclose()
+    assert worker.leased_ahead == worker.leases == 1

@@ -15,9 +15,9 @@ from crawlproj.config import (
     arguments,
     asked_for,
     crawl_name,
-    of_others,
     options,
     refuse_unknown_arguments,
+    unknown_names,
 )
 from crawlproj.errors import ConfigError
 
@@ -43,7 +43,19 @@ BAD: dict[str, tuple[list[Any], str]] = {
     "CRAWL_NOINDEX": (["perhaps"], "give true or false"),
     "CRAWL_SITEMAPS": (["perhaps"], "give true or false"),
     "CRAWL_REFERER": (["perhaps"], "give true or false"),
+    "CRAWL_LINKS": (["perhaps"], "give true or false"),
+    "CRAWL_CHECK": (["inside", "true"], "give one of offsite, onsite, all"),
+    "CRAWL_ANCHORS": (["perhaps"], "give true or false"),
+    "CRAWL_STORE": (
+        ["mysql://h/d", "sqlite://", "sqlite:///", "postgresql:h", 5],
+        "give sqlite:///FILE, postgresql://USER@HOST/DATABASE",
+    ),
+    "CRAWL_ARCHIVE": (["perhaps"], "give true or false"),
+    "CRAWL_ARCHIVE_DEDUP": (["perhaps"], "give true or false"),
+    "CRAWL_ARCHIVE_ROTATE_MB": (["0", "-1", "big", math.inf], "give megabytes, more than 0"),
     "CRAWL_MEDIA": (["perhaps"], "give true or false"),
+    "CRAWL_ATTRIBUTES": (["perhaps"], "give true or false"),
+    "CRAWL_KEEP": (["language", "published within days", 'text matches "("', "("], "column "),
     "CRAWL_SEARCH_URL": (["searx", "ftp://a/", "http://", 5], "give an address such as https://"),
     "CRAWL_IDENTITY": (["URL", "key", 5], "give one of fingerprint, url"),
     "CRAWL_DROP_PARAMS": (["a=b", "*", "a**", [5], 5], "give names such as"),
@@ -63,12 +75,20 @@ BAD: dict[str, tuple[list[Any], str]] = {
     "CRAWL_MEMORY_LIMIT_MB": (["-1", "little", 1.5], "give a whole number, 0 or more"),
     "POLITENESS_DELAY": (NOT_SECONDS, SECONDS),
     "POLITENESS_PER_HOST": (NOT_COUNTS, WHOLE),
-    "CRAWL_PROXIES": (["p:3128", "http://p", "socks5://p:1", "http://:1", 5], "give proxies such"),
+    "CRAWL_PROXIES": (["p:3128", "http://p", "ftp://p:1", "http://:1", 5], "give proxies such"),
     "CRAWL_ALLOW_ADDRESSES": (["10.0.0.0/99", "home", 5], "give networks such as"),
     "CRAWL_COOKIES": (["on", "true"], "give one of shared"),
     "CRAWL_CONTENT_TYPES": ([5, [5]], "give words, separated by commas"),
     "CRAWL_STRICT": (["perhaps"], "give true or false"),
     "CRAWL_DNS_TTL": (NOT_SECONDS, SECONDS),
+    "CRAWL_HTTP": (["1", "4", "h2", 5], "give one of"),
+    "CRAWL_CONNECT_TIMEOUT": (NOT_SECONDS, SECONDS),
+    "CRAWL_FIRST_BYTE_TIMEOUT": (NOT_SECONDS, SECONDS),
+    "CRAWL_CA_FILE": (["/no/such.pem", __file__, "/"], "give a file of certificates"),
+    "CRAWL_CLIENT_CERTIFICATES": (
+        ["x", 5, {"a.test": "/no/such.pem"}, {"a.test": __file__}, {"a.test": 5}],
+        "give a table such as",
+    ),
     "POLITENESS_SLOWNESS": (["-1", "slow", math.nan], "give a"),
     "POLITENESS_LONGEST_PAUSE": (NOT_SECONDS, SECONDS),
     "POLITENESS_BACKOFF": (NOT_SECONDS, SECONDS),
@@ -138,6 +158,20 @@ def test_a_bad_value_is_refused_by_the_settings_name_and_what_is_accepted(
         Config.from_settings({setting: raw})
     assert str(caught.value).startswith(f"{setting}={raw}: {expected}")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("setting", "raw", "shown"),
+    [
+        ("CRAWL_STORE", "postgresql://u:s3cr3t@x@h/d", "postgresql://…@h/d"),
+        ("CRAWL_STORE", "postgresq://h/d?password=s3cr3t&a=b", "postgresq://h/d?password=…&a=b"),
+        ("CRAWL_PROXIES", "http://u:s3cr3t@h:1,nonsense", "http://…@h:1,nonsense"),
+    ],
+)
+def test_a_bad_value_is_shown_without_its_password(setting: str, raw: str, shown: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Config.from_settings({setting: raw})
+    assert str(caught.value).startswith(f"{setting}={shown}: give ")
 
 
 def test_every_setting_has_its_bad_values_in_the_table() -> None:
@@ -218,7 +252,7 @@ def test_in_our_project_a_setting_like_none_of_ours_is_told_all_there_are() -> N
 )
 def test_in_another_project_a_setting_like_none_of_ours_is_its_own(name: str) -> None:
     assert Config.from_settings({name: "1"}) == Config.from_settings({})
-    assert of_others({name: "1", "CRAWL_PAGES": 5, "BOT_NAME": "x"}) == [name]
+    assert unknown_names({name: "1", "CRAWL_PAGES": 5, "BOT_NAME": "x"}) == [name]
 
 
 def test_settings_of_others_are_left_alone() -> None:

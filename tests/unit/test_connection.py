@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import socket
@@ -49,25 +48,23 @@ def settings_of(project: Mapping[str, Any] | None = None, **cmdline: Any) -> Bas
     return settings
 
 
-def ping(url: str, params: Mapping[str, Any] | None = None) -> type:
+async def ping(url: str, params: Mapping[str, Any] | None = None) -> type:
     """Connect, use the client, close it; the kind of client it was."""
-
-    async def use() -> type:
-        client = await connect(url, params)
-        try:
-            assert await client.set("key", "value")
-            assert await client.get("key") == b"value"
-            return type(client)
-        finally:
-            await client.aclose()
-
-    return asyncio.run(use())
+    client = await connect(url, params)
+    try:
+        assert await client.set("key", "value")
+        assert await client.get("key") == b"value"
+        return type(client)
+    finally:
+        await client.aclose()
 
 
-def complaint(url: str, kind: type[CrawlError], params: Mapping[str, Any] | None = None) -> str:
+async def complaint(
+    url: str, kind: type[CrawlError], params: Mapping[str, Any] | None = None
+) -> str:
     """What a user reads who connects to this URL."""
     with pytest.raises(kind) as caught:
-        ping(url, params)
+        await ping(url, params)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -192,154 +189,150 @@ class TestEmbedded:
 
 
 class TestConnecting:
-    def test_a_redis_is_used_with_bytes_and_without_repetition(
+    async def test_a_redis_is_used_with_bytes_and_without_repetition(
         self, redis_server: RedisServer
     ) -> None:
-        async def options() -> dict[str, Any]:
-            client = await connect(
-                redis_server.url, {"decode_responses": True, "retry_on_timeout": 1}
-            )
-            await client.aclose()
-            assert isinstance(client, Redis)
-            return client.connection_pool.connection_kwargs
-
-        used = asyncio.run(options())
+        client = await connect(redis_server.url, {"decode_responses": True, "retry_on_timeout": 1})
+        await client.aclose()
+        assert isinstance(client, Redis)
+        used = client.connection_pool.connection_kwargs
         assert used["retry"].get_retries() == 0
         assert used["decode_responses"] is False
         assert (used["socket_connect_timeout"], used["socket_timeout"]) == (5, 10)
 
-    def test_parameters_override_the_defaults_and_the_url_overrides_them(
+    async def test_parameters_override_the_defaults_and_the_url_overrides_them(
         self, redis_server: RedisServer
     ) -> None:
-        async def options() -> dict[str, Any]:
-            params = {"socket_timeout": 3, "socket_connect_timeout": 4, "redis_cls": "some.Class"}
-            client = await connect(f"{redis_server.url}?socket_timeout=2", params)
-            await client.aclose()
-            assert isinstance(client, Redis)
-            return client.connection_pool.connection_kwargs
-
-        used = asyncio.run(options())
+        params = {"socket_timeout": 3, "socket_connect_timeout": 4, "redis_cls": "some.Class"}
+        client = await connect(f"{redis_server.url}?socket_timeout=2", params)
+        await client.aclose()
+        assert isinstance(client, Redis)
+        used = client.connection_pool.connection_kwargs
         assert (used["socket_connect_timeout"], used["socket_timeout"]) == (4, 2)
 
-    def test_a_password_may_come_in_the_url_or_in_the_parameters(self, tmp_path: Path) -> None:
+    async def test_a_password_may_come_in_the_url_or_in_the_parameters(
+        self, tmp_path: Path
+    ) -> None:
         with RedisServer(tmp_path, password="secret") as server:
-            assert ping(server.url) is Redis
-            assert ping(f"redis://127.0.0.1:{server.port}", {"password": "secret"}) is Redis
+            assert await ping(server.url) is Redis
+            assert await ping(f"redis://127.0.0.1:{server.port}", {"password": "secret"}) is Redis
 
-    def test_a_unix_socket_is_an_address_too(self, tmp_path: Path) -> None:
+    async def test_a_unix_socket_is_an_address_too(self, tmp_path: Path) -> None:
         with RedisServer(tmp_path, f"unixsocket {tmp_path}/s.sock"):
-            assert ping(f"unix://{tmp_path}/s.sock") is Redis
-            assert ping(f"unix://{tmp_path}/s.sock?db=3") is Redis
+            assert await ping(f"unix://{tmp_path}/s.sock") is Redis
+            assert await ping(f"unix://{tmp_path}/s.sock?db=3") is Redis
 
-    def test_a_cluster_is_recognised(self, redis_cluster: servers.RedisCluster) -> None:
-        assert ping(redis_cluster.url) is RedisCluster
+    async def test_a_cluster_is_recognised(self, redis_cluster: servers.RedisCluster) -> None:
+        assert await ping(redis_cluster.url) is RedisCluster
 
-    def test_a_cluster_client_keeps_the_login(self, tmp_path: Path) -> None:
+    async def test_a_cluster_client_keeps_the_login(self, tmp_path: Path) -> None:
         with servers.RedisCluster(tmp_path, masters=1, password="secret") as cluster:
-            assert ping(cluster.url) is RedisCluster
-            assert ping(f"redis://127.0.0.1:{cluster.nodes[0].port}", {"password": "secret"})
+            assert await ping(cluster.url) is RedisCluster
+            assert await ping(f"redis://127.0.0.1:{cluster.nodes[0].port}", {"password": "secret"})
 
 
 class TestComplaints:
-    def test_nothing_there(self) -> None:
+    async def test_nothing_there(self) -> None:
         port = any_port()
-        said = complaint(f"redis://:secret@127.0.0.1:{port}", RedisUnavailable)
+        said = await complaint(f"redis://:secret@127.0.0.1:{port}", RedisUnavailable)
         assert said == (
             f"No Redis answers at 127.0.0.1:{port} (Connection refused): start it, or name "
             "another in REDIS_URL; with FRONTIER_EMBEDDED=True and no REDIS_URL a private one is "
             "started for you"
         )
 
-    def test_no_such_host_or_socket(self) -> None:
-        assert "No Redis answers at none.invalid:6379 (" in complaint(
+    async def test_no_such_host_or_socket(self) -> None:
+        assert "No Redis answers at none.invalid:6379 (" in await complaint(
             "redis://none.invalid", RedisUnavailable
         )
-        assert "No Redis answers at /none.sock (No such file or directory)" in complaint(
+        assert "No Redis answers at /none.sock (No such file or directory)" in await complaint(
             "unix:///none.sock", RedisUnavailable
         )
 
-    def test_a_server_that_hangs(self, tmp_path: Path) -> None:
+    async def test_a_server_that_hangs(self, tmp_path: Path) -> None:
         with RedisServer(tmp_path) as server:
             server.pause()
-            said = complaint(server.url, RedisUnavailable, {"socket_timeout": 0.1})
+            said = await complaint(server.url, RedisUnavailable, {"socket_timeout": 0.1})
         assert f"No Redis answers at 127.0.0.1:{server.port} (Timeout" in said
 
-    def test_not_a_redis(self) -> None:
+    async def test_not_a_redis(self) -> None:
         with WebServer() as port:
-            said = complaint(f"redis://127.0.0.1:{port}", RedisUnavailable)
+            said = await complaint(f"redis://127.0.0.1:{port}", RedisUnavailable)
         assert said.startswith(f"What answers at 127.0.0.1:{port} is not a Redis")
 
-    def test_passwords(self, tmp_path: Path, redis_server: RedisServer) -> None:
+    async def test_passwords(self, tmp_path: Path, redis_server: RedisServer) -> None:
         with RedisServer(tmp_path, password="secret") as server:
             address = f"127.0.0.1:{server.port}"
-            assert complaint(f"redis://{address}", RedisDenied) == (
+            assert await complaint(f"redis://{address}", RedisDenied) == (
                 f"The Redis at {address} needs a password: REDIS_URL=redis://:PASSWORD@{address}/0"
             )
-            said = complaint(f"redis://:wrong@{address}", RedisDenied)
+            said = await complaint(f"redis://:wrong@{address}", RedisDenied)
             assert "does not accept the password of user default" in said
             assert "wrong" not in said
-            assert "user eve" in complaint(f"redis://eve:wrong@{address}", RedisDenied)
+            assert "user eve" in await complaint(f"redis://eve:wrong@{address}", RedisDenied)
         unasked = redis_server.url.replace("//", "//:secret@")
-        assert "has no password: take it out" in complaint(unasked, RedisDenied)
+        assert "has no password: take it out" in await complaint(unasked, RedisDenied)
 
-    def test_a_user_without_the_rights(self, tmp_path: Path) -> None:
+    async def test_a_user_without_the_rights(self, tmp_path: Path) -> None:
         with RedisServer(tmp_path) as server:
             server.cli("acl", "setuser", "bob", "on", ">pass", "~*", "+get", "+set")
             url = server.url.replace("//", "//bob:pass@")
-            said = complaint(url, RedisDenied)
+            said = await complaint(url, RedisDenied)
             assert "lets user bob in, but" in said
             remedy = re.search(r"redis-cli (.*)$", said)
             assert remedy
             server.cli(*remedy[1].replace("'", "").split())
-            assert ping(url) is Redis
+            assert await ping(url) is Redis
 
-    def test_no_such_database(self, redis_server: RedisServer) -> None:
+    async def test_no_such_database(self, redis_server: RedisServer) -> None:
         url = redis_server.url.removesuffix("/0") + "/99"
-        assert "has no database 99: end REDIS_URL with a lower" in complaint(url, ConfigError)
+        assert "has no database 99: end REDIS_URL with a lower" in await complaint(url, ConfigError)
 
-    def test_an_unknown_option(self, redis_server: RedisServer) -> None:
-        said = complaint(redis_server.url, ConfigError, {"sokcet_timeout": 3})
+    async def test_an_unknown_option(self, redis_server: RedisServer) -> None:
+        said = await complaint(redis_server.url, ConfigError, {"sokcet_timeout": 3})
         assert "An option in REDIS_PARAMS" in said
         assert "sokcet_timeout" in said
 
     @pytest.mark.parametrize("policy", ["allkeys-lru", "volatile-ttl"])
-    def test_an_evicting_redis_and_its_remedy(self, tmp_path: Path, policy: str) -> None:
+    async def test_an_evicting_redis_and_its_remedy(self, tmp_path: Path, policy: str) -> None:
         with RedisServer(tmp_path, "maxmemory 50mb", f"maxmemory-policy {policy}") as server:
-            said = complaint(server.url, RedisUnsuitable)
+            said = await complaint(server.url, RedisUnsuitable)
             assert f"(maxmemory-policy {policy})" in said
             remedy = f"redis-cli -h 127.0.0.1 -p {server.port} "
             assert said.partition(remedy)[2] == "config set maxmemory-policy noeviction"
             server.cli(*said.partition(remedy)[2].split())
-            assert ping(server.url) is Redis
+            assert await ping(server.url) is Redis
 
-    def test_an_evicting_redis_is_found_out_where_config_is_forbidden(self, tmp_path: Path) -> None:
+    async def test_an_evicting_redis_is_found_out_where_config_is_forbidden(
+        self, tmp_path: Path
+    ) -> None:
         with RedisServer(tmp_path, "maxmemory-policy allkeys-lru") as server:
             server.cli("acl", "setuser", "default", "-config")
-            assert "allkeys-lru" in complaint(server.url, RedisUnsuitable)
+            assert "allkeys-lru" in await complaint(server.url, RedisUnsuitable)
 
-    def test_a_replica(self, tmp_path: Path, redis_server: RedisServer) -> None:
+    async def test_a_replica(self, tmp_path: Path, redis_server: RedisServer) -> None:
         with RedisServer(tmp_path, f"replicaof 127.0.0.1 {redis_server.port}") as replica:
             servers.wait_for(
                 lambda: "loading:0" in replica.cli("info", "persistence"), "not loading"
             )
-            said = complaint(replica.url, RedisUnsuitable)
+            said = await complaint(replica.url, RedisUnsuitable)
         assert f"name its master 127.0.0.1:{redis_server.port}" in said
 
-    def test_a_cluster_with_a_database_or_without_all_slots(
+    async def test_a_cluster_with_a_database_or_without_all_slots(
         self, tmp_path: Path, redis_cluster: servers.RedisCluster
     ) -> None:
         url = redis_cluster.url.removesuffix("/0") + "/3"
-        assert "Cluster" in complaint(url, ConfigError)
+        assert "Cluster" in await complaint(url, ConfigError)
         with RedisServer(tmp_path, in_cluster=True) as lonely:
-            assert "redis-cli --cluster check" in complaint(lonely.url, RedisUnavailable)
+            assert "redis-cli --cluster check" in await complaint(lonely.url, RedisUnavailable)
 
-    def test_an_evicting_node_of_a_cluster_is_named(
+    async def test_an_evicting_node_of_a_cluster_is_named(
         self, redis_cluster: servers.RedisCluster
     ) -> None:
         node = redis_cluster.masters[2]
         node.cli("config", "set", "maxmemory-policy", "allkeys-lru")
         try:
-            said = complaint(redis_cluster.url, RedisUnsuitable)
+            said = await complaint(redis_cluster.url, RedisUnsuitable)
         finally:
             node.cli("config", "set", "maxmemory-policy", "noeviction")
         assert f"The Redis at 127.0.0.1:{node.port} drops keys" in said
@@ -383,45 +376,47 @@ def tls_port(redis_server: RedisServer, authority: Authority) -> Iterator[int]:
 
 
 class TestTls:
-    def test_a_trusted_server_is_used(self, tls_port: int, authority: Authority) -> None:
+    async def test_a_trusted_server_is_used(self, tls_port: int, authority: Authority) -> None:
         url = f"rediss://127.0.0.1:{tls_port}"
-        assert ping(f"{url}/0?ssl_ca_certs={authority.certificate}") is Redis
-        assert ping(url, {"ssl_ca_certs": str(authority.certificate)}) is Redis
+        assert await ping(f"{url}/0?ssl_ca_certs={authority.certificate}") is Redis
+        assert await ping(url, {"ssl_ca_certs": str(authority.certificate)}) is Redis
 
-    def test_an_untrusted_certificate_and_its_remedy(
+    async def test_an_untrusted_certificate_and_its_remedy(
         self, tls_port: int, authority: Authority
     ) -> None:
         url = f"rediss://127.0.0.1:{tls_port}"
-        said = complaint(url, RedisDenied)
+        said = await complaint(url, RedisDenied)
         assert "is not trusted (unable to get local issuer certificate)" in said
         remedy = re.search(r"add (\S+)=\S+ to REDIS_URL", said)
         assert remedy
-        assert ping(f"{url}{remedy[1]}={authority.certificate}") is Redis
+        assert await ping(f"{url}{remedy[1]}={authority.certificate}") is Redis
 
-    def test_the_certificate_of_another_authority(self, tls_port: int, tmp_path: Path) -> None:
+    async def test_the_certificate_of_another_authority(
+        self, tls_port: int, tmp_path: Path
+    ) -> None:
         stranger = Authority(tmp_path, "stranger")
         url = f"rediss://127.0.0.1:{tls_port}?ssl_ca_certs={stranger.certificate}"
-        assert "is not trusted (" in complaint(url, RedisDenied)
+        assert "is not trusted (" in await complaint(url, RedisDenied)
 
-    def test_a_certificate_of_another_host(
+    async def test_a_certificate_of_another_host(
         self, redis_server: RedisServer, authority: Authority
     ) -> None:
         with TlsProxy(redis_server.port, authority.issue("127.0.0.2")) as proxy:
             url = f"rediss://127.0.0.1:{proxy.port}?ssl_ca_certs={authority.certificate}"
-            said = complaint(url, RedisDenied)
+            said = await complaint(url, RedisDenied)
         assert "was not issued for that name" in said
 
-    def test_a_certificate_file_that_is_not_there(self, tls_port: int) -> None:
+    async def test_a_certificate_file_that_is_not_there(self, tls_port: int) -> None:
         url = f"rediss://127.0.0.1:{tls_port}?ssl_ca_certs=/none.pem"
-        assert "ssl_ca_certs=/none.pem" in complaint(url, ConfigError)
+        assert "ssl_ca_certs=/none.pem" in await complaint(url, ConfigError)
 
-    def test_a_plain_client_is_told_to_use_tls(self, tls_port: int) -> None:
-        said = complaint(f"redis://127.0.0.1:{tls_port}", RedisDenied)
+    async def test_a_plain_client_is_told_to_use_tls(self, tls_port: int) -> None:
+        said = await complaint(f"redis://127.0.0.1:{tls_port}", RedisDenied)
         assert said.endswith("speaks only TLS: begin REDIS_URL with rediss://")
 
-    def test_a_tls_client_is_told_to_speak_plainly(self, redis_server: RedisServer) -> None:
+    async def test_a_tls_client_is_told_to_speak_plainly(self, redis_server: RedisServer) -> None:
         url = redis_server.url.replace("redis:", "rediss:")
-        said = complaint(url, RedisDenied, {"socket_connect_timeout": 0.2})
+        said = await complaint(url, RedisDenied, {"socket_connect_timeout": 0.2})
         assert said.endswith("does not speak TLS: begin REDIS_URL with redis://")
 
 

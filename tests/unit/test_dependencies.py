@@ -12,6 +12,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from importlib.metadata import packages_distributions, version
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,8 @@ from packaging.utils import canonicalize_name
 PROJECT = Path(__file__).parents[2]
 LOCKS = ("requirements.lock", "requirements-dev.lock")
 OURS = ("crawlproj", "spiders", "pipelines", "settings")
+NEWER = {"compression"}
+"""Of Python's own modules, since 3.14; before that a package stands in."""
 PIN = re.compile(r"[A-Za-z0-9._-]+==[0-9][\w.+!-]*(; [^;]+)?")
 
 
@@ -40,8 +43,9 @@ def pins(lock: str) -> dict[str, str]:
 
 def wanted() -> dict[str, list[Requirement]]:
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    run = [Requirement(text) for text in project["dependencies"]]
-    dev = [Requirement(text) for text in project["optional-dependencies"]["dev"]]
+    extras = dict(project["optional-dependencies"])
+    dev = [Requirement(text) for text in extras.pop("dev")]
+    run = [Requirement(text) for text in [*project["dependencies"], *chain(*extras.values())]]
     return {LOCKS[0]: run, LOCKS[1]: [*run, *dev]}
 
 
@@ -58,7 +62,7 @@ def imported() -> Iterator[tuple[str, str]]:
                     continue
                 for name in names:
                     top = name.partition(".")[0]
-                    if top not in sys.stdlib_module_names and top not in OURS:
+                    if top not in {*sys.stdlib_module_names, *NEWER, *OURS}:
                         yield str(file.relative_to(PROJECT)), top
 
 

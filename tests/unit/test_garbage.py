@@ -24,7 +24,7 @@ HANDLERS = dict.fromkeys(("http", "https", "ftp", "s3", "data", "file"))
 def crawler() -> Iterator[Any]:
     before = gc.get_threshold()
     crawler: Any = get_crawler(settings_dict={"DOWNLOAD_HANDLERS": HANDLERS})
-    crawler.spider = crawler._create_spider()
+    crawler.spider = crawler.spidercls.from_crawler(crawler, "nothing")
     crawler.engine = ExecutionEngine(crawler, lambda spider: None)
     crawler.kept = RareCollections.from_crawler(crawler)
     crawler.collections = []

@@ -4,48 +4,34 @@ from __future__ import annotations
 
 import csv
 import fcntl
-import io
+import hashlib
 import json
 import os
-import tracemalloc
+from functools import partial
 from pathlib import Path
+from signal import SIGKILL
 from typing import Any
 
+import duckdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawlproj.items import FAILURE_COLUMNS, PAGE_COLUMNS, STATS_COLUMNS, utc_timestamp
-from crawlproj.output import buckets, merge
-from crawlproj.output.merge_report import KindReport
+from crawlproj.errors import ConfigError
+from crawlproj.items import PAGE_COLUMNS, STATS_COLUMNS, utc_timestamp
+from crawlproj.output import merge
+from crawlproj.output.folder import FolderError, sources_of
+from crawlproj.output.kinds import PAGES
+from crawlproj.output.merge import Wish
+from crawlproj.output.merge_report import FileReport, Intake
+from crawlproj.output.parts import PartsError, copy_whole_rows
+from crawlproj.output.rows import harmless
+from tests.unit.written_parts import as_csv, as_jsonl, failure, page
 
 HEADER = ",".join(PAGE_COLUMNS) + "\r\n"
 
 
-def page(url: str, second: int = 0, **changes: Any) -> dict[str, Any]:
-    row: dict[str, Any] = dict.fromkeys(PAGE_COLUMNS, "")
-    return row | {"url": url, "status": 200, "fetched_at": utc_timestamp(second)} | changes
-
-
-def failure(url: str, second: int = 0) -> dict[str, Any]:
-    row: dict[str, Any] = dict.fromkeys(FAILURE_COLUMNS, "")
-    return row | {"url": url, "reason": "timeout", "failed_at": utc_timestamp(second)}
-
-
-def as_csv(*rows: dict[str, Any], header: bool = True) -> bytes:
-    text = io.StringIO(newline="")
-    writer = csv.writer(text)
-    if header:
-        writer.writerow(rows[0])
-    writer.writerows(row.values() for row in rows)
-    return text.getvalue().encode()
-
-
-def as_jsonl(*rows: dict[str, Any]) -> bytes:
-    return b"".join(json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows)
-
-
-def merged(folder: Path, **parts: bytes) -> dict[str, KindReport]:
+def merged(folder: Path, **parts: bytes) -> dict[str, FileReport]:
     """Write the parts, named kind_worker_suffix, merge them, and report by file."""
     for name, content in parts.items():
         kind, worker, suffix = name.split("_")
@@ -86,42 +72,82 @@ def test_of_rows_with_one_url_the_latest_wins_whichever_part_it_is_in(tmp_path: 
     assert report["pages.csv"].duplicates == report["pages.jsonl"].duplicates == 1
 
 
+TORN = page("http://torn/", 2, title='a "quoted", title\nof two lines')
+
+
+def whole_rows(tmp_path: Path, suffix: str, content: bytes) -> tuple[bytes, Intake]:
+    """What is read of a part with care, and what is left out."""
+    part, copy, intake = tmp_path / "part", tmp_path / "copy", Intake()
+    part.write_bytes(content)
+    copy_whole_rows(PAGES, suffix, part, copy, partial(intake.leave_out, part))
+    return copy.read_bytes(), intake
+
+
 def test_the_torn_last_row_of_a_killed_worker_is_left_out_at_every_byte(tmp_path: Path) -> None:
-    whole = as_csv(page("http://a/", 1))
-    last = as_csv(page("http://b/", 2, title='a "quoted", title\nof two lines'), header=False)
-    other = as_csv(page("http://c/", 3, title='"'))
+    whole, last = as_csv(page("http://a/", 1)), as_csv(TORN, header=False)
     for cut in range(1, len(last)):
-        report = merged(tmp_path, pages_w1_csv=whole + last[:cut], pages_w2_csv=other)
-        assert urls_of(tmp_path / "pages.csv") == ["http://a/", "http://c/"], last[:cut]
-        assert report["pages.csv"].torn >= 1
+        rows, intake = whole_rows(tmp_path, "csv", whole + last[:cut])
+        assert rows == whole, last[:cut]
+        assert intake.torn >= 1
+
+
+@pytest.mark.parametrize("cut", [1, 30, -40, -22, -2, -1])
+def test_a_part_that_was_torn_costs_its_last_row_alone(tmp_path: Path, cut: int) -> None:
+    first, last = page("http://a/", 1), as_csv(TORN, header=False)
+    report = merged(
+        tmp_path,
+        pages_w1_csv=as_csv(first) + last[:cut],
+        pages_w2_csv=as_csv(page("http://c/", 3, title='"')),
+        pages_w1_jsonl=as_jsonl(first) + as_jsonl(TORN)[:cut],
+    )
+    assert urls_of(tmp_path / "pages.csv") == ["http://a/", "http://c/"]
+    assert report["pages.csv"].torn >= 1
+    assert report["pages.jsonl"].torn == 1
+
+
+def test_a_row_that_is_torn_in_one_format_is_taken_from_the_other(tmp_path: Path) -> None:
+    rows = as_jsonl(page("http://a/", 1), TORN)
+    report = merged(tmp_path, pages_w1_csv=as_csv(page("http://a/"))[:-9], pages_w1_jsonl=rows)
+    assert urls_of(tmp_path / "pages.csv") == ["http://a/", "http://torn/"]
+    assert report["pages.csv"].torn == 1
+
+
+def test_zeros_that_a_power_cut_left_are_no_rows(tmp_path: Path) -> None:
+    rows = [as_csv(page("http://a/", 1)), as_csv(page("http://b/", 2), header=False)]
+    report = merged(tmp_path, pages_w1_csv=(b"\0" * 500).join([*rows, b""]))["pages.csv"]
+    assert urls_of(tmp_path / "pages.csv") == ["http://a/", "http://b/"]
+    assert report.torn == 2
 
 
 def test_a_row_torn_in_the_middle_of_a_file_swallows_nothing(tmp_path: Path) -> None:
     torn = as_csv(page("http://torn/", 1, title="x, y"))
     later = as_csv(*(page(f"http://{n}/", n, title=f'"{n}", of') for n in range(10, 20)))
     for cut in range(len(HEADER) + 1, len(torn) - 2):
+        rows, intake = whole_rows(tmp_path, "csv", torn[:cut] + later)
+        assert rows.count(b"http://") == 10, torn[:cut]
+        assert (intake.torn, intake.malformed) == (1, 0), torn[:cut]
+    for cut in (len(HEADER) + 1, len(torn) - 25):
         report = merged(tmp_path, pages_w1_csv=torn[:cut] + later)["pages.csv"]
-        assert report.rows == 10, torn[:cut]
-        assert report.torn == 1, torn[:cut]
-        assert report.malformed == 0
+        assert (report.rows, report.torn, report.malformed) == (10, 1, 0), torn[:cut]
 
 
 def test_a_torn_json_line_is_left_out_and_the_row_glued_to_it_is_kept(tmp_path: Path) -> None:
     first, second = as_jsonl(page("http://a/", 1)), as_jsonl(page("http://b/", 2))
     for cut in range(1, len(first) - 1):
-        report = merged(tmp_path, pages_w1_jsonl=first[:cut] + second + first[:cut])
-        lines = (tmp_path / "pages.jsonl").read_bytes().splitlines()
-        assert [json.loads(line)["url"] for line in lines] == ["http://b/"], first[:cut]
-        assert report["pages.jsonl"].torn == 2
+        rows, intake = whole_rows(tmp_path, "jsonl", first[:cut] + second + first[:cut])
+        assert (rows, intake.torn) == (second, 2), first[:cut]
+    report = merged(tmp_path, pages_w1_jsonl=first[:50] + second + first[:50])
+    assert urls_of(tmp_path / "pages.csv") == ["http://b/"]
+    assert report["pages.jsonl"].torn == 2
 
 
 @pytest.mark.parametrize(
     "line",
     [
         b"http://x/,200,too,few\r\n",
-        b",".join([b"x"] * 15) + b"\r\n",
-        b",".join([b"x"] * 14) + b"\r\n",
-        b"\xff\xfe" + b"," * 13 + b"\r\n",
+        b",".join([b"x"] * (len(PAGE_COLUMNS) + 1)) + b"\r\n",
+        b",".join([b"x"] * len(PAGE_COLUMNS)) + b"\r\n",
+        b"\xff\xfe" + b"," * (len(PAGE_COLUMNS) - 1) + b"\r\n",
     ],
 )
 def test_rows_of_another_shape_are_counted_and_shown_by_line(tmp_path: Path, line: bytes) -> None:
@@ -172,7 +198,7 @@ def test_a_second_merge_gives_the_same_files_and_never_reads_its_own(tmp_path: P
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert merged(tmp_path) == first
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
-    results = {"pages.csv", "pages.jsonl", "failures.csv", "stats.csv"}
+    results = {"pages.csv", "pages.jsonl", "failures.csv", "stats.csv", "manifest.json"}
     assert set(before) == results | {"pages-w1-0001.csv", "pages-w1-0001.jsonl"}
 
 
@@ -199,83 +225,265 @@ def test_an_empty_folder_is_an_error_that_says_what_to_do(tmp_path: Path) -> Non
         merge.merge(tmp_path / "missing", tmp_path)
 
 
-def test_rows_in_many_buckets_come_out_as_from_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pages = [page(f"http://{number % 300}/", number * 7 % 1000) for number in range(1000)]
-    failures = [failure(f"http://{number}/", 0) for number in range(600)]
-    parts = {"pages_w1_csv": as_csv(*pages), "failures_w1_csv": as_csv(*failures)}
-    one = merged(tmp_path, **parts)
-    from_one = (tmp_path / "pages.csv").read_bytes()
-    monkeypatch.setattr(buckets, "BUCKET_BYTES", 1000)
-    assert merged(tmp_path) == one
-    assert (tmp_path / "pages.csv").read_bytes() == from_one
-    assert one["pages.csv"].rows == one["failures.csv"].rows == one["failures.csv"].recovered == 300
-
-
-def test_rows_that_were_dealt_out_again_come_out_as_from_one_bucket(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pages = [page(f"http://{number % 300}/", number * 7 % 1000) for number in range(1000)]
-    failures = [failure(f"http://{number}/", 0) for number in range(600)]
-    same = [page("http://same/", number) for number in range(300)]
-    parts = {"pages_w1_csv": as_csv(*pages, *same), "failures_w1_csv": as_csv(*failures)}
-    one = merged(tmp_path, **parts)
-    files = {name: (tmp_path / name).read_bytes() for name in ("pages.csv", "failures.csv")}
-    limit_buckets(monkeypatch, 500, most=3)
-    assert merged(tmp_path) == one
-    assert {name: (tmp_path / name).read_bytes() for name in files} == files
-    assert not (tmp_path / ".merging").exists()
-
-
-def limit_buckets(monkeypatch: pytest.MonkeyPatch, size: int, most: int) -> None:
-    monkeypatch.setattr(buckets, "BUCKET_BYTES", size)
-    monkeypatch.setattr(buckets, "MOST_BUCKET_BYTES", 4 * size)
-    monkeypatch.setattr(buckets, "MOST_BUCKETS", most)
-
-
-def test_memory_does_not_grow_with_the_crawl(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    limit_buckets(monkeypatch, 50_000, most=4)
-
-    def peak_bytes(pages: int) -> int:
-        content = as_csv(*(page(f"http://{number}/", number) for number in range(pages)))
-        (tmp_path / "pages-w1-0001.csv").write_bytes(content)
-        del content
-        tracemalloc.start()
-        try:
-            merge.merge(tmp_path, tmp_path)
-            return tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
-
-    assert peak_bytes(12_000) < 2 * peak_bytes(2000)
-
-
 def test_the_report_reads_well(tmp_path: Path) -> None:
     (tmp_path / "pages-w1-0001.csv").write_bytes(
         as_csv(page("http://a/"), page("http://a/")) + b"x"
     )
     text = merge.merge(tmp_path, tmp_path).to_text()
     assert text.splitlines()[1:4] == [
-        "  pages.csv               1 row of 1 part",
-        "                   left out 1 duplicate, 1 torn",
+        "  pages.csv                   1 row of 1 part",
+        "                       left out 1 duplicate, 1 torn",
         "      pages-w1-0001.csv, line 4: torn",
     ]
 
 
-@settings(max_examples=60, deadline=None)
-@given(titles=st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1, max_size=6))
-def test_any_title_survives_the_merge(
+HOSTILE = st.sampled_from(["=", "'", "'=", "\n", "\r", '"', "\0", "\u2028", "\u202eא", "😀", "＝"])
+TITLES = st.lists(
+    st.lists(HOSTILE | st.text(st.characters(exclude_categories=["Cs"]), max_size=3)).map("".join),
+    min_size=1,
+    max_size=20,
+)
+
+
+@settings(max_examples=12, deadline=None)
+@given(titles=TITLES)
+def test_any_title_survives_the_merge_in_every_format(
     tmp_path_factory: pytest.TempPathFactory, titles: list[str]
 ) -> None:
     folder = tmp_path_factory.mktemp("titles")
     pages = [page(f"http://{n}/", n, title=title) for n, title in enumerate(titles)]
-    merged(folder, pages_w1_csv=as_csv(*pages), pages_w1_jsonl=as_jsonl(*pages))
-    assert [row["title"] for row in rows_of(folder / "pages.csv")] == titles
-    lines = (folder / "pages.jsonl").read_bytes().split(b"\n")[:-1]
-    assert [json.loads(line)["title"] for line in lines] == titles
+    safe = [one | {"title": harmless(one["title"])} for one in pages]
+    (folder / "pages-a-1.csv").write_bytes(as_csv(*safe))
+    merge.merge(folder, folder / "of_csv", Wish(("csv", "jsonl", "parquet")))
+    (folder / "pages-a-1.csv").unlink()
+    (folder / "pages-a-1.jsonl").write_bytes(as_jsonl(*pages))
+    merge.merge(folder, folder / "of_jsonl", Wish(("csv", "jsonl", "parquet")))
+    for out in ("of_csv", "of_jsonl"):
+        cells = [row["title"] for row in rows_of(folder / out / "pages.csv")]
+        assert cells == [one["title"] for one in safe]
+        lines = (folder / out / "pages.jsonl").read_bytes().split(b"\n")[:-1]
+        assert [json.loads(line)["title"] for line in lines] == titles
+        assert parquet(folder / out / "pages.parquet", "title") == [(title,) for title in titles]
+
+
+def parquet(path: Path, columns: str = "*") -> list[tuple[Any, ...]]:
+    return duckdb.sql(f"SELECT {columns} FROM read_parquet('{path}')").fetchall()
+
+
+def test_parquet_has_numbers_and_times_as_such(tmp_path: Path) -> None:
+    made = page("http://a/", 1, priority=90.5, depth=2)
+    (tmp_path / "pages-a-1.csv").write_bytes(as_csv(made))
+    merge.merge(tmp_path, tmp_path, Wish(("parquet",)))
+    types = dict(
+        duckdb.sql(f"SELECT name, type FROM parquet_schema('{tmp_path}/pages.parquet')").fetchall()
+    )
+    assert (types["status"], types["priority"], types["url"]) == ("INT64", "DOUBLE", "BYTE_ARRAY")
+    [found] = parquet(tmp_path / "pages.parquet", "depth, priority, epoch_ms(fetched_at)")
+    assert found == (2, 90.5, 1000)
+
+
+def test_every_format_of_every_kind_has_the_same_rows(tmp_path: Path) -> None:
+    (tmp_path / "failures-a-1.csv").write_bytes(as_csv(failure("http://a/"), failure("http://b/")))
+    report = merge.merge(tmp_path, tmp_path, Wish(("csv", "jsonl", "parquet")))
+    rows = {each.file: each.rows for each in report.kinds}
+    assert rows == {
+        f"{kind}.{suffix}": 2 if kind == "failures" else 0
+        for kind in ("pages", "failures", "stats")
+        for suffix in ("csv", "jsonl", "parquet")
+    }
+    lines = (tmp_path / "failures.jsonl").read_text().splitlines()
+    assert [json.loads(line)["url"] for line in lines] == ["http://a/", "http://b/"]
+    assert parquet(tmp_path / "failures.parquet", "url") == [("http://a/",), ("http://b/",)]
+
+
+def test_the_row_of_the_last_lease_counts_whatever_the_clocks_say(tmp_path: Path) -> None:
+    settled = page("http://a/", 1, lease=7, title="settled")
+    lost = page("http://a/", 600, lease=3, title="of a worker that died, its clock ahead")
+    merged(tmp_path, pages_w1_csv=as_csv(lost), pages_w2_csv=as_csv(settled))
+    assert [row["title"] for row in rows_of(tmp_path / "pages.csv")] == ["settled"]
+
+
+def test_parts_of_another_version_have_their_columns_read_by_name(tmp_path: Path) -> None:
+    old = {name: page("http://old/", 1)[name] for name in PAGE_COLUMNS[:-2]}
+    new = page("http://new/", 2) | {"newer": "=x"}
+    turned = dict(reversed(page("http://turned/", 3, title="t").items()))
+    report = merged(
+        tmp_path, pages_w1_csv=as_csv(old), pages_w2_csv=as_csv(new), pages_w3_csv=as_csv(turned)
+    )["pages.csv"]
+    assert (report.rows, report.malformed, report.torn) == (3, 0, 0)
+    rows = rows_of(tmp_path / "pages.csv")
+    assert tuple(rows[0]) == (*PAGE_COLUMNS, "newer")
+    assert [(row["url"], row["title"], row["newer"]) for row in rows] == [
+        ("http://old/", "", ""),
+        ("http://new/", "", "'=x"),
+        ("http://turned/", "t", ""),
+    ]
+
+
+def test_the_parts_of_several_machines_are_one_crawl(tmp_path: Path) -> None:
+    for number in (1, 2, 3):
+        folder = tmp_path / f"m[{number}]*" / "site"
+        folder.mkdir(parents=True)
+        (folder / "pages-same_name-0001.csv").write_bytes(
+            as_csv(page(f"http://{number}/", number), page("http://all/", 10 + number))
+        )
+    own = tmp_path / "m[1]*" / "site"
+    (tmp_path / "m[2]*" / "site" / "pages-linked-0001.csv").symlink_to(
+        own / "pages-same_name-0001.csv"
+    )
+    sources = sources_of(own, [str(tmp_path / "m[2]*" / "site"), str(tmp_path / "m[3]*")])
+    report = merge.merge(sources, tmp_path / "out")
+    assert [row.parts for row in report.kinds if row.file == "pages.csv"] == [3]
+    assert urls_of(tmp_path / "out" / "pages.csv") == [f"http://{n}/" for n in (1, 2, 3, "all")]
+    assert "of 3 folders" in report.to_text()
+
+
+def test_folders_of_two_crawls_are_not_mixed(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / ".epoch").write_text(name)
+    with pytest.raises(FolderError, match="are of two crawls"):
+        sources_of(tmp_path / "a", [str(tmp_path / "b")])
+    with pytest.raises(ConfigError, match="no such folder"):
+        sources_of(tmp_path / "a", [str(tmp_path / "c")])
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, lambda path: path.symlink_to("nowhere")])
+def test_a_part_that_is_no_file_is_said_so(tmp_path: Path, make: Any) -> None:
+    make(tmp_path / "pages-a-0001.csv")
+    with pytest.raises(PartsError, match=r"pages-a-0001.csv is no file"):
+        merge.merge(tmp_path, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("sort", "urls"),
+    [("url", "abc"), ("-url", "cba"), ("size", "cab"), ("-size", "bac"), ("attempts", "bca")],
+)
+def test_rows_are_sorted_as_asked(tmp_path: Path, sort: str, urls: str) -> None:
+    rows = [page("a", 3, size=5), page("b", 1, size=20), page("c", 2, size=1)]
+    (tmp_path / "pages-w-0001.csv").write_bytes(as_csv(*rows))
+    merge.merge(tmp_path, tmp_path, Wish(sort=sort))
+    assert "".join(urls_of(tmp_path / "pages.csv")) == urls
+
+
+@pytest.mark.parametrize(
+    ("wish", "complaint"),
+    [
+        (Wish(("xml",)), "--format xml: one or more of csv,jsonl,parquet"),
+        (Wish(sort="-colour"), "--sort -colour: no such column; there are anchors, at,"),
+    ],
+)
+def test_what_cannot_be_is_said_at_once(wish: Wish, complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        wish.check()
+
+
+def test_the_manifest_has_rows_and_hashes_of_what_was_made(tmp_path: Path) -> None:
+    merged(tmp_path, pages_w1_csv=as_csv(page("http://a/"), page("http://b/")))
+    found = json.loads((tmp_path / "manifest.json").read_text())
+    [part] = found["parts"]
+    size = (tmp_path / part["part"]).stat().st_size
+    assert part == {"folder": str(tmp_path), "part": "pages-w1-0001.csv", "bytes": size}
+    about = {file["file"]: file for file in found["files"]}["pages.csv"]
+    content = (tmp_path / "pages.csv").read_bytes()
+    assert (about["rows"], about["bytes"]) == (2, len(content))
+    assert about["sha256"] == hashlib.sha256(content).hexdigest()
+
+
+@pytest.mark.parametrize("step", [1, 3, 5])
+def test_a_merge_that_was_killed_and_started_again_gives_the_same_bytes(
+    tmp_path: Path, step: int
+) -> None:
+    rows = [page(f"http://{n}/", n * 37 % 500, title="=t") for n in range(2000)]
+    (tmp_path / "pages-a-0001.csv").write_bytes(as_csv(*rows[:1200]))
+    (tmp_path / "pages-b-0001.csv").write_bytes(as_csv(*rows[800:]))
+    wish = Wish(("csv", "jsonl", "parquet"))
+    merge.merge(tmp_path, tmp_path / "whole", wish)
+    killed = tmp_path / "killed"
+    if not (child := os.fork()):
+        steps = iter(range(1, 100))
+        merge.merge(
+            tmp_path,
+            killed,
+            wish,
+            watch=lambda *_: os.kill(os.getpid(), SIGKILL) if next(steps) == step else None,
+        )
+        os.abort()
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == SIGKILL
+    assert (killed / ".merging").exists()
+    merge.merge(tmp_path, killed, wish)
+    files = {path.name: path.read_bytes() for path in killed.iterdir()}
+    assert files == {path.name: path.read_bytes() for path in (tmp_path / "whole").iterdir()}
+    assert len(files) == 10
+
+
+def test_links_are_a_row_a_page_in_json_and_a_row_a_link_elsewhere(tmp_path: Path) -> None:
+    def line(source: str, second: int, *targets: str) -> dict[str, Any]:
+        links = [{"target": target, "text": "=x", "rel": "nofollow"} for target in targets]
+        return {"source": source, "fetched_at": utc_timestamp(second), "links": links}
+
+    (tmp_path / "links-a-0001.jsonl").write_bytes(
+        as_jsonl(line("http://a/", 1, "http://old/"), line("http://b/", 2)) + b'{"source": "ht'
+    )
+    (tmp_path / "links-b-0001.jsonl").write_bytes(
+        as_jsonl(line("http://a/", 3, "http://1/", "http://2/"))
+    )
+    report = merge.merge(tmp_path, tmp_path, Wish(("csv", "jsonl", "parquet")))
+    rows = {each.file: (each.rows, each.torn) for each in report.kinds if "links" in each.file}
+    assert rows == {"links.csv": (2, 1), "links.jsonl.zst": (2, 1), "links.parquet": (2, 1)}
+    assert [
+        (row["source"], row["target"], row["text"]) for row in rows_of(tmp_path / "links.csv")
+    ] == [
+        ("http://a/", "http://1/", "'=x"),
+        ("http://a/", "http://2/", "'=x"),
+    ]
+    assert parquet(tmp_path / "links.parquet", "target, text, rel") == [
+        ("http://1/", "=x", "nofollow"),
+        ("http://2/", "=x", "nofollow"),
+    ]
+
+
+def test_items_become_columns_of_the_types_that_they_have(tmp_path: Path) -> None:
+    items = [{"name": "=a", "price": 1, "tags": ["x"]}, {"price": 2.5, "more": {"deep": None}}]
+    (tmp_path / "items-a-0001.jsonl").write_bytes(as_jsonl(*items))
+    merge.merge(tmp_path, tmp_path, Wish(("csv", "parquet")))
+    assert rows_of(tmp_path / "items.csv") == [
+        {"name": "'=a", "price": "1", "tags": '["x"]', "more": ""},
+        {"name": "", "price": "2.5", "tags": "", "more": '{"deep":null}'},
+    ]
+    assert parquet(tmp_path / "items.parquet", "name, price, tags") == [
+        ("=a", 1.0, ["x"]),
+        (None, 2.5, None),
+    ]
+    assert not (tmp_path / "items.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    "items", [[[1], 2], [{"a": 1}, {"A": 2}], [{str(n): n} for n in range(300)]]
+)
+def test_items_that_make_no_columns_are_one_column_of_json(
+    tmp_path: Path, items: list[Any]
+) -> None:
+    (tmp_path / "items-a-0001.jsonl").write_bytes(as_jsonl(*items))
+    merge.merge(tmp_path, tmp_path, Wish(("csv", "parquet")))
+    assert [json.loads(row["json"]) for row in rows_of(tmp_path / "items.csv")] == items
+    assert [json.loads(one) for (one,) in parquet(tmp_path / "items.parquet")] == items
+
+
+def test_items_of_a_page_that_was_fetched_twice_are_there_once_and_alike_ones_stay_two(
+    tmp_path: Path,
+) -> None:
+    same, other = {"price": 6}, {"price": 7}
+    died, lives = tmp_path / "items-died-0001", tmp_path / "items-lives-0001"
+    died.with_suffix(".jsonl").write_bytes(as_jsonl(same, same, other, same))
+    died.with_suffix(".leases").write_bytes(b"1 aa\n1 aa\n1 aa\n2 bb\n")
+    lives.with_suffix(".jsonl").write_bytes(as_jsonl(same, same, other, same))
+    lives.with_suffix(".leases").write_bytes(b"3 aa\n3 aa\n4 cc\n3 aa\n")
+    report = merge.merge(tmp_path, tmp_path).kinds[-1]
+    lines = (tmp_path / "items.jsonl").read_text().splitlines()
+    # Of page aa the three of its second lease; of bb and cc, which nobody fetched again, theirs.
+    assert [json.loads(line) for line in lines] == [same, same, same, other, same]
+    assert (report.rows, report.duplicates) == (5, 3)
 
 
 def test_items_of_own_classes_are_merged_in_order_once_and_whole(tmp_path: Path) -> None:

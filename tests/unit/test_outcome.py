@@ -8,49 +8,57 @@ from scrapy.exceptions import DownloadTimeoutError, IgnoreRequest
 from crawlproj.errors import NoLongerOurs, RedirectLoop
 from crawlproj.frontier.messages import Lease, Settlement
 from crawlproj.frontier.outcomes import (
+    Attempt,
     Done,
     Failed,
     Filtered,
     Health,
-    Held,
     Outcome,
     PutOff,
     Retry,
     Returned,
     SetAside,
 )
-from crawlproj.worker.outcome import CLOCK_MS, Patience, outcome_of
+from crawlproj.worker.outcome import CLOCK_MS, RetryPolicy, outcome_of
 
 MOST = 3
-PATIENCE = Patience(pause_ms=50, retry_delay_ms=1000, max_attempts=MOST)
+PATIENCE = RetryPolicy(pause_ms=50, retry_delay_ms=1000, max_attempts=MOST)
 
 
-def held(tried: int = 0, decided: Outcome | None = None, **observed: object) -> Held:
+def attempt(tried: int = 0, decided: Outcome | None = None, **observed: object) -> Attempt:
     """A lease that was tried so often before, with what was observed this time."""
     entry = bytes([tried]) + b"\1/page"
-    return Held(Lease(0, 7, "http://a", 0, entry), decided=decided, **observed)  # type: ignore[arg-type]
+    return Attempt(Lease(0, 7, "http://a", 0, entry), decided=decided, **observed)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("ended", "becomes"),
     [
-        (held(status=200, is_delivered=True), Done()),
-        (held(status=404, is_delivered=True), Done()),
-        (held(status=404), Failed("http_404")),
-        (held(last_status=503), Failed("http_503")),
+        (attempt(status=200, is_delivered=True), Done()),
+        (attempt(status=404, is_delivered=True), Done()),
+        (attempt(status=404), Failed("http_404")),
+        (attempt(last_status=503), Failed("http_503")),
+        (attempt(status=304), Failed("http_304")),
+        (attempt(status=304, is_delivered=True), Done()),
+        (attempt(status=199), Failed("http_199")),
+        (attempt(status=600), Failed("http_600")),
         (
-            held(status=200, is_delivered=True, callback_error="KeyError"),
+            attempt(status=200, is_delivered=True, callback_error="KeyError"),
             Failed("callback_KeyError"),
         ),
-        (held(error=DownloadTimeoutError()), Failed("timeout")),
-        (held(status=301, is_delivered=True, error=RedirectLoop()), Failed("redirect_loop")),
-        (held(error=IgnoreRequest("max redirections reached")), Failed("redirect_loop")),
-        (held(error=IgnoreRequest("Filtered offsite request")), Filtered("offsite")),
-        (held(), Filtered("ignored")),
+        (attempt(error=DownloadTimeoutError()), Failed("timeout")),
+        (attempt(status=301, is_delivered=True, error=RedirectLoop()), Failed("redirect_loop")),
+        (
+            attempt(last_status=302, error=IgnoreRequest("max redirections reached")),
+            Failed("redirect_loop"),
+        ),
+        (attempt(decided=Done(), status=302), Done()),
+        (attempt(error=IgnoreRequest("Filtered offsite request")), Filtered("offsite")),
+        (attempt(), Filtered("ignored")),
     ],
 )
 def test_what_nobody_has_decided_is_told_by_what_was_observed(
-    ended: Held, becomes: Outcome
+    ended: Attempt, becomes: Outcome
 ) -> None:
     assert outcome_of(ended, MOST) == becomes
 
@@ -60,18 +68,20 @@ def test_what_nobody_has_decided_is_told_by_what_was_observed(
     [Filtered("robots_txt"), SetAside("/*", "repeated"), Returned(), PutOff(), Retry(b"\0\1/")],
 )
 def test_a_decision_counts_whatever_is_observed(decided: Outcome) -> None:
-    observed = held(decided=decided, status=500, callback_error="KeyError", error=NoLongerOurs())
+    observed = attempt(decided=decided, status=500, callback_error="KeyError", error=NoLongerOurs())
     assert outcome_of(observed, MOST) == decided
 
 
 def test_what_was_tried_too_often_fails_for_what_was_observed_last() -> None:
-    assert outcome_of(held(MOST - 2, Retry(b"")), MOST) == Retry(b"")
-    assert outcome_of(held(MOST - 1, Retry(b""), last_status=503), MOST) == Failed("http_503")
-    assert outcome_of(held(MOST - 1, Retry(b"")), MOST) == Failed("attempts")
+    assert outcome_of(attempt(MOST - 2, Retry(b"")), MOST) == Retry(b"")
+    assert outcome_of(attempt(MOST - 1, Retry(b""), last_status=503), MOST) == Failed("http_503")
+    assert outcome_of(attempt(MOST - 1, Retry(b"")), MOST) == Failed("attempts")
+    another = Retry(b"", is_another=True)
+    assert outcome_of(attempt(MOST - 1, another, status=405), MOST) == another
 
 
 def test_the_last_word_counts_but_what_was_put_off_stays_so() -> None:
-    page = held()
+    page = attempt()
     page.decide(Filtered("robots_txt"))
     page.decide(Retry(b"\0\1/"))
     assert page.decided == Retry(b"\0\1/")
@@ -89,17 +99,17 @@ def test_the_last_word_counts_but_what_was_put_off_stays_so() -> None:
         (PutOff(400), Settlement(7, "wait", delay_ms=400, hold_ms=400, status=200, size=9)),
         (Returned(30, "g"), Settlement(7, "return", hold_ms=30 + CLOCK_MS, group="g")),
         (Filtered("noindex"), Settlement(7, "filtered", reason="noindex")),
-        (SetAside("/*", "queries"), Settlement(7, "aside", reason="/*", entry=b"queries")),
+        (SetAside("/*", "queries"), Settlement(7, "set_aside", reason="/*", entry=b"queries")),
     ],
 )
 def test_each_outcome_is_told_in_the_words_of_the_frontier(
     decided: Outcome, told: Settlement
 ) -> None:
-    assert PATIENCE.settlement(held(1, decided, status=200, size=9)) == told
+    assert PATIENCE.settlement(attempt(1, decided, status=200, size=9)) == told
 
 
 def test_a_request_that_reached_its_host_tells_when_that_may_be_asked_again() -> None:
-    ended = held(status=503, last_status=503, pause_ms=70, hold_ms=900, per_host=2)
+    ended = attempt(status=503, last_status=503, pause_ms=70, hold_ms=900, per_host=2)
     ended.health, ended.downloaded_at = Health.OVERLOADED, ended.started_at
     told = PATIENCE.settlement(ended)
     assert (told.failed, told.pause_ms, told.hold_ms) == (2, 70 + CLOCK_MS, 900 + CLOCK_MS)

@@ -9,8 +9,10 @@ import re
 import tomllib
 from collections.abc import Iterator
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from pkgutil import iter_modules
+from typing import NamedTuple
 
 import pytest
 from scrapy.commands import ScrapyCommand
@@ -18,6 +20,7 @@ from scrapy.settings import Settings
 
 from crawlproj import commands
 from crawlproj.config import Option, options
+from docs import rooms
 from settings import base
 
 PROJECT = Path(__file__).parents[2]
@@ -114,12 +117,32 @@ def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
             )
 
 
-def test_the_walk_of_a_url_names_functions_that_are_there() -> None:
+class Step(NamedTuple):
+    file: str
+    function: str
+    called_by: str
+
+    @property
+    def height(self) -> int:
+        return rooms.ORDER.index(rooms.room_of(self.file.removeprefix("crawlproj/")))
+
+
+def walk() -> list[Step]:
     page = (DOCS / "architecture.md").read_text(encoding="utf-8")
-    walk = re.findall(r"^\| \d+ \| `(.*?)` \| `(.*?)` \|", page, flags=re.MULTILINE)
-    assert walk
-    for file, function in walk:
+    row = r"^\| \d+ \| `(.*?)` \| `(.*?)` \|([^|]*)\|"
+    return [Step(*map(str.strip, found)) for found in re.findall(row, page, flags=re.MULTILINE)]
+
+
+def test_the_walk_of_a_url_names_functions_that_are_there() -> None:
+    assert len(walk()) > 20
+    for file, function, _ in walk():
         assert function in functions_of(PROJECT / file), f"docs/architecture.md: {file}: {function}"
+
+
+def test_the_walk_of_a_url_goes_down_unless_somebody_else_calls() -> None:
+    for before, step in pairwise(walk()):
+        is_below = step.height >= before.height
+        assert is_below or step.called_by in ("Scrapy", "a loop"), f"{before} → {step}"
 
 
 def functions_of(file: Path) -> set[str]:

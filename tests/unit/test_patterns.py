@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import calendar
 
+import pytest
+
 from crawlproj.config.choices import ALIKE, OFF, SAME
 from crawlproj.discover.patterns import Evidence
 from crawlproj.urls import Url
@@ -96,7 +98,15 @@ def test_what_a_worker_remembers_is_bounded() -> None:
         path = f"/{'x' * (number % 50)}{chr(97 + number % 26)}/{number}?{number // 50:x}y"
         found.weigh(Url(f"http://h{number}", path), b"x" * (number % 300 + 1), True)
         found.count_query(Url(f"http://h{number}", path))
-    assert (len(found._records), len(found._queries)) == (20_000, 20_000)
-    for number in range(300):
-        found.weigh(Url(HOST, f"/many/{number}"), b"x" * (number + 1), True)
-    assert len(found._records[HOST, "/many/#"].contents) == 128
+    assert found.remembered == (20_000, 20_000)
+
+
+@pytest.mark.parametrize(("ago", "is_remembered"), [(128, True), (129, False)])
+def test_so_many_contents_of_a_pattern_are_remembered(ago: int, is_remembered: bool) -> None:
+    found = evidence()
+    contents = [b"x" * (number + 1) for number in range(300)]
+    for number, content in enumerate(contents):
+        assert weigh(found, f"/many/{number}", content) is None
+    for number in range(MOST - 1):
+        assert weigh(found, f"/many/{number}", contents[-1]) is None
+    assert (weigh(found, "/many/0", contents[-ago]) == "/many/#") is is_remembered

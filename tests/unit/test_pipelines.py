@@ -13,9 +13,11 @@ from scrapy.utils.misc import load_object
 from scrapy.utils.test import get_crawler
 
 from crawlproj.items import FailureItem, PageItem, StatsItem
+from crawlproj.output.pipelines.stats import MOST_NAMES
+from crawlproj.output.pipelines.text import MAX_CHARS, one_line
 from pipelines import ITEM_PIPELINES
-from pipelines.stats import MOST_NAMES, StatsPipeline
-from pipelines.text import MAX_CHARS, TextPipeline, one_line
+from pipelines.stats import StatsPipeline
+from pipelines.text import TextPipeline
 from pipelines.validate import ValidatePipeline
 
 NOW = "2025-01-31T09:05:00.250Z"

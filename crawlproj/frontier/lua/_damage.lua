@@ -1,6 +1,10 @@
 -- Included by operations that move URLs, before _hosts.lua: what is stored here may have been
 -- damaged, or put here by someone else. It is counted as 'corrupt' and set aside, URLs that
 -- vanished with it are written off, and everything beside it goes on.
+
+-- What a push brings: Kind in messages.py.
+local KIND = {LINK = 0, SEED = 1, UNFILTERED = 2, FILTERED = 3, SET_ASIDE = 4}
+
 -- Levels of pages; above them the seeds of a crawl with a page budget (seed_level() in levels.py),
 -- then a robots.txt that has moved here from another host, then the host's own.
 local LOWEST, HIGHEST, MOVED, FIRST = -1000, 1000, 1000.9, 1001
@@ -52,7 +56,7 @@ local function read_lease(packed)
   return name, level, entry, kept, group and type(group) == 'string' and group or nil
 end
 
-local function set_aside()
+local function count_corrupt()
   damaged = true
   count('corrupt', 1)
 end

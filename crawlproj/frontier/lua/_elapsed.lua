@@ -1,5 +1,5 @@
--- Included by operations that tell of a crawl that somebody is at it, pauses, goes on or ends: the
--- time in which it ran. META keeps it:
+-- Included by heartbeats and by operations that pause, resume or end a crawl: the time in which it
+-- ran. META keeps it:
 --   ran_ms        how long the crawl has run so far
 --   ran_until_ms  up to when that has been counted
 -- The crawl runs while it is neither paused nor over and a worker is alive. From one of these

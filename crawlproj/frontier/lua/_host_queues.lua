@@ -1,5 +1,5 @@
--- Included by _hosts.lua: the records of hosts and groups, as they are read and packed, and the
--- hosts' queues: what is put in, dropped, and kept of page budgets for the seeds among it.
+-- Included by _hosts.lua: reads and packs the records of hosts and groups; puts URLs into the hosts'
+-- queues and drops them; reserves pages of the budgets for the seeds among them.
 local hosts, names, stored, groups = {}, {}, {}, {}
 
 -- Reads the records of hosts that may be needed, all at once.
@@ -79,9 +79,10 @@ local function note_level(name, level)
   if levels[i] ~= level then table.insert(levels, i + 1, level) end
 end
 
-local function add_reserved(unit, by)
-  local reserved = (unit.reserved or 0) + by
-  unit.reserved = reserved > 0 and reserved or nil
+-- A count of a host or group that has no field while it is 0.
+local function add_to(unit, field, by)
+  local total = (unit[field] or 0) + by
+  unit[field] = total > 0 and total or nil
 end
 
 -- So many seeds wait from now on, queued or delayed, or (-1) no longer do: page budgets keep a page
@@ -89,8 +90,8 @@ end
 local function reserve(name, level, by)
   if not is_seed(level) then return end
   local host = load_host(name)
-  add_reserved(host, by)
-  if host.group then add_reserved(load_group(host.group), by) end
+  add_to(host, 'reserved', by)
+  if host.group then add_to(load_group(host.group), 'reserved', by) end
   count('reserved', by)
 end
 

@@ -154,10 +154,10 @@ end
 local function join_group(name, group)
   local host = load_host(name)
   if host.group == group then return end
-  if host.group then add_reserved(load_group(host.group), -(host.reserved or 0)) end
+  if host.group then add_to(load_group(host.group), 'reserved', -(host.reserved or 0)) end
   move(name, host, nil)
   host.group = group
-  add_reserved(load_group(group), host.reserved or 0)
+  add_to(load_group(group), 'reserved', host.reserved or 0)
 end
 
 local function place_all()
@@ -211,14 +211,9 @@ local function release_host(host, group, ago_ms, pause_ms)
 end
 
 -- A URL is kept by its worker though its request has ended, or (-1) no longer is.
-local function count_kept(unit, by)
-  local kept = (unit.kept or 0) + by
-  unit.kept = kept > 0 and kept or nil
-end
-
 local function count_kept_of(name, group, by)
-  count_kept(load_host(name), by)
-  if group then count_kept(load_group(group), by) end
+  add_to(load_host(name), 'kept', by)
+  if group then add_to(load_group(group), 'kept', by) end
 end
 
 -- Leaves a host or group alone until then, if it is not for longer already. Who only knows that it

@@ -1,4 +1,4 @@
--- Names the keys.
+-- Included by every operation, mostly through _crawl.lua: names the keys.
 --
 -- KEYS, the same vector for every script, all of one shard (see keys.py):
 --   1 META     hash    epoch, state, limits, plan, and the running numbers below
@@ -25,12 +25,13 @@
 --                                              1 once its request has ended, see settle.lua
 --  17 FOUND    hash    key of a queued link -> msgpack {times found, level, entry}
 --  18 PATTERNS hash    "host pattern" -> msgpack {why, at_ms, released_ms or 0, URLs}
---  19 ASIDE    prefix  + host pattern    -> list of msgpack {kind, level, entry, key}
+--  19 SET_ASIDE prefix  + host pattern    -> list of msgpack {kind, level, entry, key}
 --  20 GROUPS   hash    group of hosts -> msgpack {out, cooling, pages, at, kept, hold, per, reserved}
 --  21 LINE     prefix  + group           -> zset of its hosts that could be contacted now, best first
---  22 NEWS     stream  worker -> what its pushes have lately added to SEEN, see seen_updates.py
+--  22 UPDATES  stream  worker -> what its pushes have lately added to SEEN, see seen_updates.py
 --  23 COOKIES  hash    domain -> msgpack of id, cookie, of one after the other, see cookies.lua
---  24 OLD_SCOPE set    what an older version had for SCOPE, until widen.lua has taken it over
+--  24 OLD_SCOPE set    what an older version had for SCOPE, until widen_scope.lua has taken it over
+--  25 PAYLOADS hash    start of a payload's SHA-256 -> seconds and URL, see payloads.py
 local META, COUNTS, HOSTS, READY, WAITING, DELAYED, WORKERS, ABOUT, DEAD, SEEDS, AUDIT, SCOPE,
-      LAYERS, SEEN, QUEUE, LEASED, FOUND, PATTERNS, ASIDE, GROUPS, LINE, NEWS, COOKIES,
-      OLD_SCOPE = unpack(KEYS)
+      LAYERS, SEEN, QUEUE, LEASED, FOUND, PATTERNS, SET_ASIDE, GROUPS, LINE, UPDATES, COOKIES,
+      OLD_SCOPE, PAYLOADS = unpack(KEYS)

@@ -1,6 +1,6 @@
--- Included after _hosts.lua where links are found: in-link counting. While a link
--- is queued, FOUND keeps how often it was found, its level and its entry; when it is found
--- again it moves to a better queue. Only for the strategy that asks for it (META novelty).
+-- Included after _hosts.lua where links are found: counts the links to a URL. While it is queued,
+-- FOUND keeps how often it was found, its level and its entry; when it is found again it moves to a
+-- better queue. Only for the strategy that asks for it (META novelty).
 local function first_found(name, level, entry)
   local key = NOVELTY and found_key(name, entry)
   if key then redis.call('HSET', FOUND, key, cmsgpack.pack({1, level, entry})) end

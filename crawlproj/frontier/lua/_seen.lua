@@ -35,9 +35,9 @@ end
 
 -- The layer in which an item was seen before, -1 if in none, or nil if the item is new.
 local function seen(kind, bits, key, sampled)
-  if kind == 2 then return nil end
+  if kind == KIND.UNFILTERED then return nil end
   local layer = layer_of(bits)
-  if kind == 1 then
+  if kind == KIND.SEED then
     local is_known = fresh_seeds[key] or redis.call('SISMEMBER', SEEDS, key) == 1
     return is_known and (layer or -1) or nil
   end
@@ -48,9 +48,9 @@ local function seen(kind, bits, key, sampled)
 end
 
 local function note(kind, bits, key, sampled)
-  if kind == 2 then return end
+  if kind == KIND.UNFILTERED then return end
   fresh[bits] = true
-  if kind == 1 then fresh_seeds[key] = true end
+  if kind == KIND.SEED then fresh_seeds[key] = true end
   if sampled == 1 then fresh_audited[key] = true end
   new_items = new_items + 1
 end

@@ -1,11 +1,11 @@
 #!lua flags=allow-oom
 -- Unlinks the keys of a crawl that are named after its hosts, groups, workers and patterns, some a
--- call, before another crawl begins in its place. Nothing is done once it has begun.
+-- call, before another crawl begins in its place. Does nothing once that one has begun.
 --
 -- KEYS  as in _keys.lua
 -- ARGV  1 epoch of the crawl that is cleared away, '' if it has none left
 --       2 what to look through: 1 hosts, 2 groups, 3 patterns, 4 workers
---       3 where to go on in it, 0 at first; 4 how much of it at once
+--       3 where to go on in it, 0 at first; 4 how many names of it to look at in this call
 -- Reply {what to look through, where to go on}; the former is 0 when nothing is left to do
 --include _keys.lua
 if (redis.call('HGET', META, 'epoch') or '') ~= ARGV[1] then return {0, '0'} end
@@ -23,7 +23,7 @@ end
 local function named(prefix) return function(name) gone[#gone + 1] = prefix .. name end end
 
 local steps = {{HOSTS, 'HSCAN', queues_of}, {GROUPS, 'HSCAN', named(LINE)},
-               {PATTERNS, 'HSCAN', named(ASIDE)}, {WORKERS, 'ZSCAN', named(LEASED)}}
+               {PATTERNS, 'HSCAN', named(SET_ASIDE)}, {WORKERS, 'ZSCAN', named(LEASED)}}
 local key, scan, note = unpack(steps[what])
 local found = redis.call(scan, key, cursor, 'COUNT', most)
 for i = 1, #found[2], 2 do note(found[2][i], found[2][i + 1]) end

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- Keeps the cookies that sites have given a worker, for all workers of the crawl, and counts that
--- there is something to hear: each lease tells how often. Of a domain that gives too many, those
+-- Keeps the cookies that sites have given a worker, for all workers of the crawl, and counts the
+-- changes: each lease tells how many there were. Of a domain that gives too many, those
 -- set longest ago go. Also when Redis is out of memory: pages wait for it before they are settled.
 --
 -- ARGV  2 msgpack list of domain, list of id and cookie ('' if it is gone), of one domain after

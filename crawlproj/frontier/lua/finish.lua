@@ -3,8 +3,8 @@
 -- 'finished', 'stopping' becomes 'stopped' once no lease is out.
 --
 -- ARGV  2 1 if the other shards have nothing left either, 0 if they may have
---       3 how often the crawl had been opened again (reopen.lua) when they were looked at; '' if
---         there are none
+--       3 how often the crawl had been opened again (reopen.lua) when the other shards were looked
+--         at; '' if there are none
 -- Reply the state afterwards
 --include _crawl.lua
 --include _elapsed.lua
@@ -20,5 +20,5 @@ else
   return STATE
 end
 redis.call('HSET', META, 'state', STATE, 'finished_ms', NOW)
-redis.call('UNLINK', NEWS)
+redis.call('UNLINK', UPDATES)
 return STATE

@@ -4,14 +4,14 @@
 --
 -- ARGV  2 worker, 3 URLs wanted, 4 highest token that the worker has been given: after a failover
 --         that forgot some, they are not given again, or an old verdict would meet a new lease
---       5 id of the last news that it has heard
+--       5 id of the last update of the seen filter that it has read
 --       6 1 if no links are wanted: seeds are known to be on their way
 --       7 1 if the crawl has other shards: a robots.txt that has moved here then needs no page of
 --         the budget, for pages of theirs may wait for it
 -- Reply {state, ms until a host or retry falls due (-1: none), size of the scope,
 --        msgpack list of token, host, level, entry, failures of the host in a
 --        row, pages of the host, its group or '', of one lease after the other, the server: see
---        _server.lua, id of the last news, the news that others have told since the one before,
+--        _server.lua, id of the last update of the seen filter, what others have added since the one before,
 --        holds so far, pages that the budget has for links: less than 0 if it has too few for the
 --        seeds that wait, '' if there is no budget, changes of shared cookies so far}
 --       state is the crawl's, or 'limit' when its page budget is used up
@@ -20,7 +20,7 @@
 --include _damage.lua
 --include _hosts.lua
 --include _server.lua
-local DUE_AT_ONCE, NEWS_AT_ONCE = 500, 100
+local DUE_AT_ONCE, UPDATES_AT_ONCE = 500, 100
 local worker, want = ARGV[2], tonumber(ARGV[3])
 if not redis.call('ZSCORE', WORKERS, worker) then
   return redis.error_reply('UNKNOWN the worker has been declared dead')
@@ -38,7 +38,7 @@ for _, packed in ipairs(redis.call('ZRANGE', DELAYED, '-inf', NOW, 'BYSCORE', 'L
     enqueue(name, level, entry, true)
     count('delayed', -1)
   else
-    set_aside()
+    count_corrupt()
   end
   redis.call('ZREM', DELAYED, packed)
 end
@@ -56,7 +56,7 @@ place_all()
 
 -- Pages that the budget has, and those for links: one is kept for each seed that waits, wherever it
 -- does.
-local pages, links, lends = math.huge, math.huge, ARGV[7] == '1'
+local pages, links, moved_is_free = math.huge, math.huge, ARGV[7] == '1'
 if PAGES >= 0 then
   local taken = redis.call('HMGET', COUNTS, 'done', 'leased', 'reserved')
   pages = PAGES - tonumber(taken[1] or 0) - tonumber(taken[2] or 0)
@@ -94,9 +94,9 @@ local function lease_from(name, most)
   if #host.cooling > 0 then rest_from_now(host) end  -- one that stands in line is not woken for it
   local level, free = host.levels[#host.levels], host_slots(host)
   local is_page = level and is_link(level)
-  local is_lent = lends and level and level >= MOVED and best_level(host.levels) == MOVED
+  local is_free = moved_is_free and level and level >= MOVED and best_level(host.levels) == MOVED
   local slots = math.min(want - leased, free, most)
-  if not is_lent then slots = math.min(slots, pages, is_page and links or pages) end
+  if not is_free then slots = math.min(slots, pages, is_page and links or pages) end
   if not level or slots < 1 then
     place(name, host)
     return host.at == 'ready'
@@ -155,7 +155,7 @@ local function is_withheld(name)
     return first and not is_spent(load_group(name)) and is_withheld(first)
   end
   local best = best_level(load_host(name).levels)
-  if pages <= 0 and not (lends and best == MOVED) then return best end
+  if pages <= 0 and not (moved_is_free and best == MOVED) then return best end
   return best and is_link(best)
 end
 
@@ -193,12 +193,12 @@ for _, key in ipairs({WAITING, DELAYED}) do
   if first[2] and (next_ms < 0 or first[2] - NOW < next_ms) then next_ms = math.max(0, first[2] - NOW) end
 end
 
-local heard, news = ARGV[5], {}
-for _, one in ipairs(redis.call('XRANGE', NEWS, '(' .. heard, '+', 'COUNT', NEWS_AT_ONCE)) do
-  local teller, told = unpack(one[2])
-  heard = one[1]
-  if teller ~= worker then news[#news + 1] = told end
+local last_id, updates = ARGV[5], {}
+for _, one in ipairs(redis.call('XRANGE', UPDATES, '(' .. last_id, '+', 'COUNT', UPDATES_AT_ONCE)) do
+  local sender, update = unpack(one[2])
+  last_id = one[1]
+  if sender ~= worker then updates[#updates + 1] = update end
 end
-local told = PAGES >= 0 and spare or ''
-return {STATE, next_ms, redis.call('ZCARD', SCOPE), cmsgpack.pack(replied), server(), heard, news, HOLDS, told,
-        COOKIE_CHANGES}
+local pages_for_links = PAGES >= 0 and spare or ''
+return {STATE, next_ms, redis.call('ZCARD', SCOPE), cmsgpack.pack(replied), server(), last_id, updates, HOLDS,
+        pages_for_links, COOKIE_CHANGES}

@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
--- A worker says goodbye, having settled or returned all that it held. What it still
--- holds is left for reclaim to find.
+-- Removes a worker that has settled or returned all that it held. If it still holds something, it
+-- counts as dead from now on, and reclaim.lua takes that back.
 --
 -- ARGV  2 worker
--- Reply 1 if it left, 0 if it still holds something and will be reclaimed at once
+-- Reply 1 if it was removed, 0 if it still holds something
 --include _crawl.lua
 --include _elapsed.lua
 count_time(false)

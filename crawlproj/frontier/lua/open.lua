@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
--- Opens the crawl on one shard: begins a new one, joins a running one, or resumes
--- one that was interrupted or stopped. A crawl begins with its first seed: until then, and after
--- it has finished, who brings none waits, and what is there stays as it is. Also when Redis is out of memory: whoever joins
--- then can settle, and so make room.
+-- Opens the crawl on one shard: begins a new one, joins a running one, or resumes one that was
+-- interrupted or stopped. A crawl begins with its first seed: until then, and after it has finished,
+-- a worker that brings none waits, and what is there stays as it is. Works when Redis is out of
+-- memory, too: whoever joins then can settle, and so make room.
 --
 -- KEYS  as in _keys.lua
 -- ARGV  1 epoch to begin with, if a new crawl begins (or '' on shards other than
@@ -10,14 +10,14 @@
 --       2 epoch that must be open here ('' on the first shard)
 --       3 run: an id shared by workers that were started together
 --       4 msgpack map of META fields for a new crawl (limits, plan, …)
---       5 minutes*60000 for a new crawl, or for one that is resumed after it was stopped or its
---         deadline has passed; 0 for no deadline
+--       5 ms that a new crawl may last, or one that is resumed after it was stopped or its deadline
+--         has passed; 0 for no deadline
 --       6 1 if the caller brings a seed or has found one, else 0
---       7 epoch at which it has found one: in another, someone has taken that seed in already; ''
---         if it brings one itself, which is as good in any
+--       7 epoch in which it has found one: in a later one, that seed has been taken in already; ''
+--         if it brings one itself, which counts in any
 -- Reply {mode, epoch, state, plan}; mode is one of new, joined, resumed, finished, waiting, and
---       leftovers: a new crawl can begin once clear.lua has seen to what the one of that epoch has
---       left here, and what it should look through first stands in the place of the plan
+--       leftovers: clear.lua must first clear away the crawl of that epoch; what it is to look
+--       through stands in the place of the plan
 --include _keys.lua
 --include _clock.lua
 local found = redis.call('HMGET', META, 'epoch', 'state', 'plan', 'runs', 'skew_ms',
@@ -45,7 +45,7 @@ local function begin(new_epoch)
   if first then return {'leftovers', epoch or '', state or '', tostring(first)} end
   for layer = 0, MOST_LAYERS - 1 do redis.call('UNLINK', SEEN .. layer) end
   redis.call('UNLINK', META, COUNTS, HOSTS, READY, WAITING, DELAYED, WORKERS, ABOUT, DEAD, SEEDS, AUDIT, SCOPE,
-             LAYERS, FOUND, PATTERNS, GROUPS, NEWS, COOKIES, OLD_SCOPE)
+             LAYERS, FOUND, PATTERNS, GROUPS, UPDATES, COOKIES, OLD_SCOPE)
   for field, value in pairs(cmsgpack.unpack(ARGV[4])) do redis.call('HSET', META, field, value) end
   local now = read_clock(META)
   redis.call('HSET', META, 'epoch', new_epoch, 'state', 'running', 'started_ms', now,

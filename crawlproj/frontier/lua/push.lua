@@ -6,10 +6,10 @@
 --         sent again after its reply was lost changes nothing
 --       4 layers the caller knows; 5 capacity of the last of them
 --       6 msgpack list of kind, host, level, entry, bits, key, sampled of one URL after the other:
---         kind 0 link, 1 seed, 2 unfiltered, 3 filtered before it came here (its entry is the
---         reason), 4 of a pattern that is set aside (its entry is msgpack {pattern, why, entry,
---         key of the URL}); bits as _seen.lua reads them; key is exact, for seeds and those that
---         are sampled; sampled is 1 for the share of URLs that is audited
+--         kind (KIND in _damage.lua) 0 link, 1 seed, 2 unfiltered, 3 filtered before it came here
+--         (its entry is the reason), 4 of a pattern that is set aside (its entry is msgpack
+--         {pattern, why, entry, key of the URL}); bits as _seen.lua reads them; key is exact, for
+--         seeds and those that are sampled; sampled is 1 for the share of URLs that is audited
 --       7 links that the caller recognised as seen by itself
 --       8 see _seen.lua
 --       9 msgpack list of host, group or '', connections of the host or its group or 0 if that is
@@ -26,7 +26,7 @@
 --include _seen.lua
 --include _server.lua
 --include _patterns.lua
-local FIELDS, MOST_NEWS, BYTES_OF_NEWS = 7, 1000, 2 ^ 19
+local FIELDS, MOST_UPDATES, BYTES_OF_UPDATES = 7, 1000, 2 ^ 19
 if STATE == 'finished' then return redis.error_reply('FINISHED the crawl has finished') end
 local open = tonumber(redis.call('HGET', LAYERS, 'open'))
 if open ~= known then return {open} end
@@ -64,20 +64,20 @@ fetch_hosts(touched)
 for at = 1, #items, FIELDS do
   local kind, name, level, entry, bits, key, sampled = unpack(items, at, at + FIELDS - 1)
   local layer = seen(kind, bits, key, sampled)
-  if NOVELTY and kind == 0 then load_host(name).mentions = (load_host(name).mentions or 0) + 1 end
+  if NOVELTY and kind == KIND.LINK then load_host(name).mentions = (load_host(name).mentions or 0) + 1 end
   if layer then
     count('duplicates', 1)
-    if kind == 0 then found_again(name, entry) end
+    if kind == KIND.LINK then found_again(name, entry) end
   else
-    if kind == 3 then
+    if kind == KIND.FILTERED then
       count('filtered:' .. entry, 1)
-    elseif kind == 4 then
+    elseif kind == KIND.SET_ASIDE then
       local pattern, why, real_entry, url_key = unpack(cmsgpack.unpack(entry))
-      if keep_aside(name, pattern, why, 0, level, real_entry, url_key) then append(name, level, real_entry) end
+      if set_aside(name, pattern, why, KIND.LINK, level, real_entry, url_key) then append(name, level, real_entry) end
     else
       append(name, level, entry)
     end
-    if kind == 0 then first_found(name, level, entry) end
+    if kind == KIND.LINK then first_found(name, level, entry) end
     note(kind, bits, key, sampled)
     discovered = discovered + 1
   end
@@ -96,8 +96,8 @@ mark_all()
 save_counts()
 redis.call('HSET', META, pushes, ARGV[3])
 if ARGV[10] ~= '' and not NOVELTY and redis.call('ZCARD', WORKERS) > 1 and server() == ARGV[11] then
-  local most = math.min(MOST_NEWS, math.ceil(BYTES_OF_NEWS / #ARGV[10]))
-  redis.call('XADD', NEWS, 'MAXLEN', most, '*', ARGV[2], ARGV[10])
+  local most = math.min(MOST_UPDATES, math.ceil(BYTES_OF_UPDATES / #ARGV[10]))
+  redis.call('XADD', UPDATES, 'MAXLEN', most, '*', ARGV[2], ARGV[10])
 end
 if redis.call('HINCRBY', LAYERS, 'items:' .. (known - 1), new_items) >= tonumber(ARGV[5]) then
   open = redis.call('HINCRBY', LAYERS, 'open', 1)

@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
--- Takes back what dead workers held. A URL that has been lost as often as allowed
--- goes to the dead letters: it may be what kills them. From the second loss on, the
--- URLs that were lost together come back one by one, so that such a URL does not
--- take the same neighbours with it each time.
+-- Takes back what dead workers held, and queues it again. A URL that has been lost as often as
+-- allowed goes to the dead letters: it may be what kills them. From the second loss on, the URLs
+-- that were lost together come back one by one, so that such a URL does not take the same
+-- neighbours with it each time.
 --
 -- ARGV  2 workers to bury at most
 -- Reply {workers buried, URLs queued again, msgpack list of {host, level, entry}
@@ -10,14 +10,14 @@
 --include _crawl.lua
 --include _damage.lua
 --include _hosts.lua
---include _letters.lua
+--include _dead_letters.lua
 local APART_MS = 1000
 local lost = redis.call('ZRANGE', WORKERS, '-inf', NOW, 'BYSCORE', 'LIMIT', 0, tonumber(ARGV[2]))
 local queued, dead = 0, {}
 
 local function take_back(token, packed, nth)
   local name, level, entry, kept, group = read_lease(packed)
-  if not name then return set_aside() end
+  if not name then return count_corrupt() end
   local again = with_attempt(entry)
   if kept then
     count_kept_of(name, group, -1)
@@ -27,7 +27,7 @@ local function take_back(token, packed, nth)
   end
   count('leased', -1)
   if attempts_of(again) >= MAX_ATTEMPTS then
-    bury(name, level, again, 'worker_lost')
+    add_dead_letter(name, level, again, 'worker_lost')
     dead[#dead + 1] = {name, level, again}
   elseif attempts_of(again) == 1 then
     enqueue(name, level, again, true)

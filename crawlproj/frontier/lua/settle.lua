@@ -10,7 +10,7 @@
 --         verdict is one of
 --         done      the page is fetched, its links are here, its row is on disk
 --         filtered  for `reason`
---         aside     not fetched: its pattern, `reason`, is set aside because of `entry`
+--         set_aside not fetched: its pattern, `reason`, is set aside because of `entry`
 --         dead      for `reason`; kept among the dead letters
 --         retry     queue `entry` (the old one if empty) again after `delay`
 --         wait      the same, but it was not tried
@@ -24,7 +24,7 @@
 --include _damage.lua
 --include _hosts.lua
 --include _patterns.lua
---include _letters.lua
+--include _dead_letters.lua
 local FIELDS = 14
 local held = LEASED .. ARGV[2]
 local settled, done, bytes, late, statuses = 0, 0, 0, {}, {}
@@ -54,7 +54,7 @@ for at = 1, #items, FIELDS do
   local name = lease and lease[1]
   if not name then
     late[#late + 1] = token
-    if lease then set_aside() end
+    if lease then count_corrupt() end
   else
     local level, leased_entry, kept, group = lease[2], lease[3], lease[4], lease[5]
     local host = load_host(name)
@@ -73,12 +73,12 @@ for at = 1, #items, FIELDS do
       done = done + 1
     elseif verdict == 'filtered' then
       count('filtered:' .. reason, 1)
-    elseif verdict == 'aside' then
-      if keep_aside(name, reason, entry, 2, level, leased_entry, '') then
+    elseif verdict == 'set_aside' then
+      if set_aside(name, reason, entry, KIND.UNFILTERED, level, leased_entry, '') then
         enqueue(name, level, leased_entry, false)
       end
     elseif verdict == 'dead' then
-      bury(name, level, with_attempt(leased_entry), reason)
+      add_dead_letter(name, level, with_attempt(leased_entry), reason)
     elseif verdict == 'retry' then
       delay(token, name, level, with_attempt(entry ~= '' and entry or leased_entry), NOW + delay_ms)
     elseif verdict == 'wait' then

@@ -1,6 +1,6 @@
 #!lua flags=no-writes
--- How the crawl stands on one shard, for who only looks: one call, whatever there is of workers and
--- hosts. Changes nothing, not even the crawl's clock.
+-- Tells how the crawl stands on one shard, in one call however many workers and hosts there are.
+-- Changes nothing, not even the crawl's clock.
 --
 -- KEYS  as in _keys.lua
 -- ARGV  1 1 to tell what the workers say of themselves, 0 not to
@@ -38,7 +38,7 @@ local function count_queued(name, packed)
 end
 
 local hosts, told = {}, {}
-local function tell(name, packed, is_host)
+local function add_host(name, packed, is_host)
   if not packed or told[name] then return end
   local n = #hosts
   told[name] = true
@@ -48,10 +48,10 @@ end
 if most > 0 then
   for _, name in ipairs(redis.call('ZRANGE', WAITING, -math.ceil(most / 10), -1)) do
     local is_host = name:find('://', 1, true) ~= nil
-    tell(name, redis.call('HGET', is_host and HOSTS or GROUPS, name), is_host)
+    add_host(name, redis.call('HGET', is_host and HOSTS or GROUPS, name), is_host)
   end
   local found = redis.call('HSCAN', HOSTS, '0', 'COUNT', most)[2]
-  for i = 1, #found, 2 do tell(found[i], found[i + 1], true) end
+  for i = 1, #found, 2 do add_host(found[i], found[i + 1], true) end
 end
 
 return {now, redis.call('HGETALL', COUNTS), redis.call('HGETALL', LAYERS), redis.call('HLEN', HOSTS),

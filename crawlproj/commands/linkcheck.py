@@ -1,0 +1,172 @@
+"""`scrapy linkcheck URL…`: crawls, then lists every broken link with every page that has it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from crawlproj.config import Config
+from crawlproj.config.choices import ALL, ONSITE
+from crawlproj.errors import ConfigError
+from crawlproj.items import utc_timestamp
+from crawlproj.operate import link_formats, link_report
+from crawlproj.operate.command import ProjectCommand, print_error
+from crawlproj.operate.link_check import CheckError, LinkCheck, given_urls, name_of
+from crawlproj.operate.link_comparison import (
+    Comparison,
+    Earlier,
+    Extent,
+    Options,
+    compare,
+    read_earlier,
+)
+from crawlproj.operate.link_report import LinkReport
+from crawlproj.output.broken_links import KINDS, Findings, find_broken
+from crawlproj.server import connection
+
+NONE = "none"
+SHOWN_SOURCES = 10
+"""Pages of each broken link that a terminal shows."""
+
+
+class Command(ProjectCommand):
+    arguments = "URL… [--offsite] [--anchors] [--depth N] [--format FORMAT] [-o FILE]"
+    summary = "List every broken link of a site, with every page that has it"
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        offer = parser.add_argument
+        offer("--offsite", action="store_true", help="ask links that leave the site, too")
+        offer("--anchors", action="store_true", help="look for the places that #fragments name")
+        offer("--media", action="store_true", help="ask images, scripts, styles and the like")
+        offer("--depth", type=int, metavar="N", help="read pages up to so many links away")
+        offer(
+            "--fail-on",
+            metavar="KINDS",
+            default=",".join(KINDS),
+            help=f"what exit code 1 is for: {', '.join(KINDS)} (all of them), or {NONE}",
+        )
+        offer("--format", choices=list(link_formats.FORMATS), help="text, or by the name of -o")
+        offer("--json", action="store_true", help="the same as --format json")
+        offer("-o", "--output", metavar="FILE", help="write the report there")
+        offer("--sources", type=int, metavar="N", help="pages shown of a link, in text; 0: all")
+        offer("--against", metavar="FILE", help="a result to compare with (that of the last check)")
+
+    def act(self, args: list[str], opts: argparse.Namespace) -> int:
+        assert self.settings is not None
+        urls, fails_on = given_urls(args), _fails_on(opts.fail_on)
+        if not urls:
+            raise self.wrong_use("give a URL to begin with")
+        if (opts.depth or 0) < 0 or (opts.sources or 0) < 0:
+            raise ConfigError("--depth and --sources: give a whole number, 0 or more")
+        if opts.output is not None:
+            link_report.refuse_unwritable(Path(opts.output))
+        against = read_earlier(Path(opts.against)) if opts.against else None
+        name = name_of(urls)
+        folder = Path(Config.from_settings(self.settings).output) / name
+        against = against or _last(folder)
+        try:
+            resolved = connection.resolve_for_command(self.settings, may_begin=True)
+            if resolved.notice:
+                print_error(resolved.notice)
+            check = LinkCheck(name, urls, folder, resolved)
+            check.run(_given(opts), _settings(opts), shows_progress=sys.stderr.isatty())
+        except CheckError as error:
+            print_error(str(error))
+            return 2
+        except KeyboardInterrupt:
+            return _nothing_read()
+        options = Options(opts.depth, opts.offsite, opts.anchors, opts.media)
+        extent = Extent(urls, options, is_complete=not check.was_interrupted)
+        report = _report(check, folder, extent, against)
+        return self._tell(report, folder, opts, fails_on)
+
+    def _tell(
+        self, report: LinkReport, folder: Path, opts: argparse.Namespace, fails_on: set[str]
+    ) -> int:
+        if not report.findings.pages and report.is_complete:
+            print_error(_unreachable(report))
+            return 2
+        if not report.findings.pages and not report.findings.broken:
+            return _nothing_read()
+        if report.is_complete:
+            link_report.keep(report, folder)
+        _write(report, opts)
+        is_broken = any(one.kind in fails_on for one in report.findings.broken)
+        return int(is_broken or not report.is_complete)
+
+
+def _nothing_read() -> int:
+    print_error("interrupted before anything was read")
+    return 1
+
+
+def _fails_on(text: str) -> set[str]:
+    kinds = {word.strip() for word in text.split(",") if word.strip()}
+    if kinds == {NONE}:
+        return set()
+    if not kinds or kinds - set(KINDS):
+        raise ConfigError(f"--fail-on {text}: give some of {', '.join(KINDS)}, or {NONE}")
+    return kinds
+
+
+def _given(opts: argparse.Namespace) -> dict[str, str]:
+    """The arguments of the crawl."""
+    given = {"links": "true", "check": ALL if opts.offsite else ONSITE}
+    if opts.depth is not None:
+        given["depth"] = str(opts.depth)
+    return given
+
+
+def _settings(opts: argparse.Namespace) -> list[str]:
+    ours = {"CRAWL_ANCHORS": opts.anchors, "CRAWL_MEDIA": opts.media}
+    words = [f"{name}=True" for name, is_wanted in ours.items() if is_wanted]
+    # What the user sets counts more: it comes last.
+    return [word for given in [*words, *opts.set] for word in ("-s", given)]
+
+
+def _last(folder: Path) -> Earlier | None:
+    """The last check of this site, if it left a result that can be read."""
+    try:
+        return read_earlier(folder)
+    except ConfigError:
+        return None
+
+
+def _report(check: LinkCheck, folder: Path, extent: Extent, against: Earlier | None) -> LinkReport:
+    wanted = against.wanted if against else frozenset()
+    found = find_broken(folder, wanted) if check.has_begun else Findings([])
+    return LinkReport(
+        urls=extent.urls,
+        options=extent.options,
+        checked_at=utc_timestamp(),
+        seconds=check.seconds,
+        is_complete=extent.is_complete,
+        findings=found,
+        compared=compare(found, extent, against) if against else Comparison(),
+    )
+
+
+def _unreachable(report: LinkReport) -> str:
+    found = report.findings
+    reasons = [f"{one.url}: {one.reason}" for one in found.broken] or [
+        f"{', '.join(report.urls)}: {', '.join(found.unchecked) or 'no page of HTML'}"
+    ]
+    return f"Nothing to check: {'; '.join(reasons[:3])}"
+
+
+def _write(report: LinkReport, opts: argparse.Namespace) -> None:
+    by_name = link_formats.SUFFIXES.get(Path(opts.output or "").suffix.lower(), "text")
+    chosen = "json" if opts.json else opts.format or by_name
+    if chosen == "text":
+        usual = SHOWN_SOURCES if not opts.output and sys.stdout.isatty() else 0
+        most = usual if opts.sources is None else opts.sources
+        text = link_formats.to_text(report, most or None)
+    else:
+        text = link_formats.FORMATS[chosen](report)
+    if opts.output:
+        link_report.write_whole(Path(opts.output), text)
+        print(link_formats.to_line(report))
+    else:
+        sys.stdout.buffer.write(text.encode("utf-8", "replace"))

@@ -1,0 +1,93 @@
+"""`scrapy query site "SELECT …"`: runs SQL over what a crawl has left, or has written so far."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from crawlproj.config import Config
+from crawlproj.errors import ConfigError
+from crawlproj.operate.command import ProjectCommand, check_file, offer_json, printable
+from crawlproj.output.folder import NothingThere, sources_of
+
+if TYPE_CHECKING:
+    from crawlproj.output.query import Query
+
+FORMATS = ("table", "csv", "json", "parquet")
+BY_SUFFIX = {".csv": "csv", ".json": "json", ".parquet": "parquet"}
+
+
+class Command(ProjectCommand):
+    arguments = '<crawl> "SELECT …" [FOLDER…]'
+    summary = "Ask in SQL what a crawl has found"
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument(
+            "--format",
+            choices=FORMATS,
+            help="table, csv, json or parquet (by the name of -o, else a table)",
+        )
+        parser.add_argument("-o", "--output", metavar="FILE", help="where to write the answer")
+        parser.add_argument(
+            "--timeout", metavar="S", type=float, default=300, help="seconds to wait (300)"
+        )
+        parser.add_argument(
+            "--memory", metavar="MB", type=int, default=512, help="megabytes it may take (512)"
+        )
+        offer_json(parser)
+
+    def act(self, args: list[str], opts: argparse.Namespace) -> int:
+        from crawlproj.output.query import Query  # DuckDB is large
+
+        assert self.settings is not None
+        if len(args) < 2:
+            raise self.wrong_use("give the crawl's name and a question")
+        crawl, sql, *folders = args
+        check_file(opts.output)
+        query = Query(sys.stdin.read() if sql == "-" else sql, opts.timeout, opts.memory)
+        query.check()
+        own = Path(Config.from_settings(self.settings).output) / crawl
+        sources = sources_of(own, folders)
+        if not any(map(Path.is_dir, sources)):
+            raise NothingThere(f"Nothing in {own}: run the crawl first, or check its name")
+        _answer(query, sources, opts)
+        return 0
+
+
+def _answer(query: Query, sources: list[Path], opts: argparse.Namespace) -> None:
+    from crawlproj.output import answers
+
+    by_name = BY_SUFFIX.get(Path(opts.output or "").suffix.lower(), "table")
+    format_ = opts.format or ("json" if opts.json else by_name)
+    if format_ == "parquet":
+        if not opts.output:
+            raise ConfigError("--format parquet: give a file with -o")
+        query.write_parquet(sources, Path(opts.output))
+        return
+    with query.answer(sources) as answer, _written(opts.output) as file:
+        if format_ == "csv":
+            answers.write_csv(answer, file)
+        elif format_ == "json":
+            answers.write_json(answer, file)
+        else:
+            answers.write_table(answer, file, printable)
+
+
+@contextmanager
+def _written(output: str | None) -> Iterator[IO[str]]:
+    """Standard output, or a file that appears when it is whole."""
+    if output is None:
+        yield sys.stdout
+        return
+    unfinished = Path(output).with_name(f".{Path(output).name}.unfinished")
+    try:
+        with unfinished.open("w", encoding="utf-8", newline="") as file:
+            yield file
+        unfinished.replace(output)
+    finally:
+        unfinished.unlink(missing_ok=True)

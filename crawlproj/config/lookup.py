@@ -1,0 +1,98 @@
+"""What others ask about the settings as a whole, or about one of them before all are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
+
+from crawlproj.config import environment, misspelt, names
+from crawlproj.config.kinds import parsed
+from crawlproj.config.options import Config
+from crawlproj.errors import ConfigError
+
+if TYPE_CHECKING:
+    from scrapy import Spider
+
+
+CRAWL = "crawl"
+"""The argument that names the crawl, of every spider."""
+
+
+class Option(NamedTuple):
+    """One setting as the documentation shows it."""
+
+    setting: str
+    argument: str | None
+    default: Any
+    doc: str
+
+
+def checked(name: str, value: Any) -> Any:
+    """A field's value that comes from elsewhere than the settings, checked as they are."""
+    spec = next(spec for spec in fields(Config) if spec.name == name)
+    return value if value is None else parsed(name, value, spec.metadata["accepts"])
+
+
+def options() -> list[Option]:
+    """Every setting, for the documentation; those that are parts of their own come last."""
+    return [
+        Option(
+            spec.metadata["setting"], spec.metadata["argument"], spec.default, spec.metadata["doc"]
+        )
+        for spec in sorted(fields(Config), key=lambda spec: spec.name not in vars(Config))
+    ]
+
+
+def asked_for(settings: BaseSettings) -> set[str]:
+    """The fields of Config that the user has set for this very start, by -a or -s."""
+    wanted = SETTINGS_PRIORITIES["cmdline"]
+    return {
+        spec.name
+        for spec in fields(Config)
+        if (settings.getpriority(spec.metadata["setting"]) or 0) >= wanted
+    }
+
+
+def crawl_name(settings: Mapping[str, Any], spider: Spider | type[Spider]) -> str:
+    """The crawl that a spider works at: what its keys in Redis, its folder and its logs are called
+    by. Everybody who needs the name asks here."""
+    return str(environment.given(settings, "CRAWL_NAME") or spider.name)
+
+
+def arguments() -> dict[str, str]:
+    """Argument of the spider -> the setting of the same meaning."""
+    return {option.argument: option.setting for option in options() if option.argument}
+
+
+def names_connections(settings: Mapping[str, Any]) -> bool:
+    """Whether the user has said how many connections a host may have."""
+    return environment.given(settings, "POLITENESS_PER_HOST") not in (None, "")
+
+
+def take_arguments(settings: BaseSettings, given: Mapping[str, Any]) -> None:
+    """Make settings of the arguments that a spider was given by `-a`; stop at a misspelt one."""
+    refuse_unknown_arguments(given)
+    for name, value in given.items():
+        settings.set(arguments()[name], value, priority="cmdline")
+
+
+def take_crawl_name(settings: BaseSettings, given: Mapping[str, Any]) -> None:
+    """The same of the one argument that every spider has: those of others are their own affair."""
+    if CRAWL in given:
+        take_arguments(settings, {CRAWL: given[CRAWL]})
+
+
+def refuse_unknown_arguments(given: Iterable[str]) -> None:
+    """Stop at a misspelt `-a`, with the nearest real one."""
+    known = arguments()
+    for name in given:
+        if name not in known:
+            raise ConfigError(f"-a {name}=…: no such argument{misspelt.hint(name, known)}")
+
+
+def unknown_names(settings: Mapping[str, Any]) -> list[str]:
+    """Names that begin like ours and are not; raises ConfigError for one that looks like a slip."""
+    return names.unknown_names(settings, [option.setting for option in options()])

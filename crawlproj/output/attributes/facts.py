@@ -1,0 +1,80 @@
+"""One parsed page, asked for what attributes are made of. Everything that is taken is bounded."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import islice
+from typing import Any
+from urllib.parse import urljoin
+
+from resiliparse.parse.html import HTMLTree
+
+MOST_TAGS = 500
+"""Elements of one kind that are looked at."""
+MAX_VALUE = 2000
+"""Characters of a value."""
+
+_spaces = re.compile(r"\s+")
+_tags = re.compile(r"<[^>]*>")
+
+
+class Facts:
+    """A page, parsed once."""
+
+    def __init__(self, markup: str, url: str) -> None:
+        self.markup = markup
+        self.url = url
+        self.tree = HTMLTree.parse(markup)
+
+    def all(self, selector: str, most: int = MOST_TAGS) -> Iterator[Any]:
+        """The elements that a selector of CSS finds, in the order of the page."""
+        return islice(iter(self.tree.document.query_selector_all(selector)), most)
+
+    def text_of(self, selector: str) -> str | None:
+        """What the first of them says that says something."""
+        found = (one_line(node.text[: 4 * MAX_VALUE]) for node in self.all(selector, 5))
+        return next(filter(None, found), None)
+
+    @cached_property
+    def metas(self) -> dict[str, list[str]]:
+        """`<meta>` by lower-case name, property or itemprop: its contents, as text."""
+        found: dict[str, list[str]] = {}
+        for meta in self.all("meta[content]"):
+            name = meta.getattr("property") or meta.getattr("name") or meta.getattr("itemprop")
+            content = one_line(meta.getattr("content")[:MAX_VALUE])
+            if name and content:
+                found.setdefault(name.lower()[:100], []).append(content)
+        return found
+
+    def meta(self, *names: str) -> str | None:
+        """The first of these that the page has."""
+        return next((self.metas[name][0] for name in names if name in self.metas), None)
+
+    @cached_property
+    def base(self) -> str:
+        """What relative URLs of the page are relative to."""
+        href = next((node.getattr("href") for node in self.all("base[href]", 1)), "")
+        return self.absolute(href, self.url) or self.url
+
+    def absolute(self, href: str | None, base: str | None = None) -> str | None:
+        """A URL of the page; None for what is none of the web's."""
+        if not href or len(href) > MAX_VALUE:
+            return None
+        try:
+            found = urljoin(base or self.base, href.strip())
+        except ValueError:
+            return None
+        return found if found.startswith(("http://", "https://")) else None
+
+
+def one_line(text: str) -> str:
+    """Text without line breaks and repeated spaces."""
+    return _spaces.sub(" ", text).strip()
+
+
+def without_tags(markup: str) -> str:
+    """The text of a piece of markup, on one line."""
+    return one_line(html.unescape(_tags.sub(" ", markup)))

@@ -1,0 +1,90 @@
+"""A database of a crawl's rows: DuckDB, in a file of ours, within bounds.
+
+It takes as much memory as it is allowed to, and room on the disk for the rest. This module imports
+DuckDB, so only commands may import it: workers have no use for it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from crawlproj.errors import CrawlError
+
+MEMORY_MB = 512
+"""What DuckDB may take; the process has some 100 MB more."""
+LEAST_MEMORY_MB = 100
+MOST_THREADS = 4
+
+
+class DatabaseError(CrawlError):
+    """DuckDB could not do what it was asked for."""
+
+
+class Database:
+    """Tables of a crawl's rows. `folder` holds its file, and is the caller's to remove."""
+
+    def __init__(self, folder: Path, memory_mb: int = MEMORY_MB) -> None:
+        self.folder = folder
+        self.path = folder / "rows.duckdb"
+        self.connection = duckdb.connect(str(self.path), config=limits(folder, memory_mb))
+        self.run("SET TimeZone = 'UTC'")
+        self._links = Path(tempfile.mkdtemp(prefix="crawlproj-parts-"))
+        self._linked = 0
+
+    def close(self) -> None:
+        """Close the file, and forget the names."""
+        self.connection.close()
+        shutil.rmtree(self._links, ignore_errors=True)
+
+    def run(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Execute statements of ours; returns the rows of the last one."""
+        try:
+            return self.connection.execute(sql, list(values)).fetchall()
+        except duckdb.Error as error:
+            raise DatabaseError(in_one_line(error)) from None
+
+    def progress(self) -> float:
+        """How much of the statement under way is done, from 0 to 1. For any thread."""
+        return min(1.0, max(0.0, self.connection.query_progress() / 100))
+
+    def link(self, path: Path) -> str:
+        """Another name of a file: its own may hold characters that are patterns to DuckDB."""
+        self._linked += 1
+        link = self._links / f"{self._linked}{''.join(path.suffixes[-2:])}"
+        link.symlink_to(path.resolve())
+        return str(link)
+
+
+def limits(folder: Path, memory_mb: int) -> dict[str, str | bool | int | float | list[str]]:
+    """Settings that bound what a connection takes of the machine, and where from."""
+    return {
+        "memory_limit": f"{max(LEAST_MEMORY_MB, memory_mb)}MB",
+        "threads": min(MOST_THREADS, os.cpu_count() or 1),
+        "temp_directory": str(folder / "spilled"),
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+    }
+
+
+@contextmanager
+def database(folder: Path, memory_mb: int = MEMORY_MB) -> Iterator[Database]:
+    """A database in that folder, closed at the end."""
+    made = Database(folder, memory_mb)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def in_one_line(error: Exception) -> str:
+    """What DuckDB says, without the picture of the place."""
+    text = str(error).split("\n\nLINE ", maxsplit=1)[0]
+    return " ".join(text.split())

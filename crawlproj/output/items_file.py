@@ -1,0 +1,68 @@
+"""Parts of items of spiders' own classes, each with a file beside it that says of which lease an
+item is.
+
+Items have no key. When a page is fetched again, because its worker died before the page was
+settled, its items are written again; `scrapy merge` keeps those of the last lease. The file of
+leases has a line for each item, and is on disk before its items are: an item on disk has its lease.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from hashlib import blake2b
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from crawlproj.frontier.records import LEASE
+from crawlproj.output.kinds import ITEMS, JSONL, LEASES_SUFFIX
+from crawlproj.output.row_file import RowFile
+
+if TYPE_CHECKING:
+    from scrapy.http import Response
+
+NO_LEASE = b"0 0\n"
+"""Of an item that came with no page."""
+
+
+def holds_items(path: Path) -> bool:
+    """True for a part of items, by its name."""
+    return path.name.startswith(f"{ITEMS}-") and path.name.endswith(f".{JSONL}")
+
+
+def lease_line(response: Response | None) -> bytes:
+    """The line of the items that come with a response: the lease, and a hash of the page's URL."""
+    request = response.request if response is not None else None
+    lease = request.meta.get(LEASE) if request is not None else None
+    if request is None or not lease:
+        return NO_LEASE
+    page = blake2b(request.url.encode(errors="replace"), digest_size=8).hexdigest()
+    return f"{lease[1]} {page}\n".encode()
+
+
+class ItemsFile(RowFile):
+    """A part of items; each write is one item. `line` says what its lease is."""
+
+    def __init__(self, path: Path, mode: str, line: Callable[[], bytes]) -> None:
+        self._line = line
+        self._leases = RowFile(_opener(path.with_suffix(LEASES_SUFFIX), mode))
+        super().__init__(_opener(path, mode))
+
+    def write(self, data: Any) -> int:
+        self._leases.write(self._line())
+        return super().write(data)
+
+    def save(self) -> None:
+        self._leases.save()
+        super().save()
+
+    def close(self) -> None:
+        self._leases.close()
+        super().close()
+
+
+def _opener(path: Path, mode: str) -> Callable[[], IO[bytes]]:
+    def opened() -> IO[Any]:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open(mode)
+
+    return opened

@@ -1,0 +1,110 @@
+"""The kinds of rows that a crawl leaves: what a row has, what it is known by, where it is written.
+
+Feeds, `scrapy merge`, `scrapy query` and reports go by this table. Types are those of SQL, as
+DuckDB names them, and those of Parquet follow from them. This module knows no files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+
+from crawlproj.items import FailureItem, PageItem, StatsItem
+
+TEXT, WHOLE, NUMBER, TIME = "VARCHAR", "BIGINT", "DOUBLE", "TIMESTAMP"
+TEXTS, JSON = "VARCHAR[]", "JSON"
+LINK_COLUMNS = {"target": TEXT, "text": TEXT, "rel": TEXT, "fragment": TEXT, "error": TEXT}
+"""Of each link on a page."""
+LINK = f"STRUCT({', '.join(f'{name} {type_}' for name, type_ in LINK_COLUMNS.items())})"
+
+CSV, JSONL, PARQUET = "csv", "jsonl", "parquet"
+FORMATS = (CSV, JSONL, PARQUET)
+
+_TYPES = {"str": TEXT, "int": WHOLE, "float": NUMBER}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of rows. Its parts are `<name>-*.<suffix>`, its merged files `<name>.<suffix>`."""
+
+    name: str
+    columns: Mapping[str, str]
+    """Name → type, in the order of the files."""
+    time: str
+    """The column that says when."""
+    key: tuple[str, ...]
+    """Rows that are alike in these columns are of one thing, of which the last one counts."""
+    suffixes: tuple[str, ...]
+    """Of its parts."""
+    formats: tuple[str, ...]
+    """That merging writes if nothing else is asked for."""
+    item: type | None = None
+    """The class of its rows, if they pass through feeds."""
+    is_optional: bool = False
+    """True if crawls have it only when it is asked for: no empty file is written then."""
+    table: Mapping[str, str] = field(default_factory=dict)
+    """Name → type of its table in SQL, CSV and Parquet, where that is another: of links, a row for
+    each link of the list that a page's row has."""
+
+
+def _of_item(
+    name: str,
+    item: type,
+    time: str,
+    key: tuple[str, ...],
+    suffixes: tuple[str, ...] = (CSV,),
+) -> Kind:
+    columns = {one.name: _TYPES[str(one.type)] for one in fields(item)} | {time: TIME}
+    return Kind(name, columns, time, key, suffixes, suffixes, item)
+
+
+PAGES = _of_item("pages", PageItem, "fetched_at", ("url",), (CSV, JSONL))
+FAILURES = _of_item("failures", FailureItem, "failed_at", ("url",))
+STATS = _of_item("stats", StatsItem, "at", ("worker", "at"))
+LINKS = Kind(
+    "links",
+    {"source": TEXT, "fetched_at": TIME, "links": f"{LINK}[]", "anchors": TEXT},
+    "fetched_at",
+    ("source",),
+    ("jsonl.zst", JSONL),
+    ("jsonl.zst",),
+    is_optional=True,
+    table={"source": TEXT, **LINK_COLUMNS, "fetched_at": TIME},
+)
+ATTRIBUTES = Kind(
+    "attributes",
+    {
+        "url": TEXT,
+        "title": TEXT,
+        "description": TEXT,
+        "language": TEXT,
+        "published": TEXT,
+        "modified": TEXT,
+        "author": TEXT,
+        "owner": TEXT,
+        "text": TEXT,
+        "videos": TEXTS,
+        "canonical": TEXT,
+        "structured": JSON,
+        "fetched_at": TIME,
+    },
+    "fetched_at",
+    ("url",),
+    (JSONL,),
+    (JSONL,),
+    is_optional=True,
+)
+FORGOTTEN = Kind(
+    "forgotten", {"url": TEXT, "forgotten_at": TIME}, "forgotten_at", ("url",), (CSV,), ()
+)
+"""Dead letters that were thrown away: read to leave failures out, and not merged themselves."""
+
+KINDS = (PAGES, FAILURES, STATS, LINKS, ATTRIBUTES)
+"""Pages before failures, which are compared with them."""
+BY_NAME = {kind.name: kind for kind in KINDS}
+
+ITEMS = "items"
+"""Parts with items of spiders' own classes: `items-*.jsonl`, with whatever fields they have."""
+ITEMS_FILE = f"{ITEMS}.{JSONL}"
+LEASES_SUFFIX = ".leases"
+"""Of the file beside a part of items that has the lease of each."""

@@ -1,0 +1,242 @@
+"""Parts of any number of folders → one table of each kind, in which each thing is once.
+
+Which row counts when a page was fetched twice: the one of its last lease, for only the holder of
+that could settle it. The frontier counts leases, so the clocks of workers decide nothing. Rows that
+name no lease go by their times.
+
+Parts of one kind in two formats hold the same rows, and what is damaged in one may be whole in the
+other, so both are read. Where they differ the JSON is right: a cell of a CSV that looks like a
+formula has an apostrophe before it.
+
+DuckDB reads the parts, fast. What it stumbles over, `parts.py` reads once more with care.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from crawlproj.output import parts as part_files
+from crawlproj.output.database import Database
+from crawlproj.output.kinds import CSV, FAILURES, FORGOTTEN, LINKS, PAGES, TEXT, Kind
+from crawlproj.output.merge_report import Intake
+from crawlproj.output.sql import cell_as_read, csv_reader, json_reader, name, names
+from crawlproj.output.zstd_blocks import is_cut
+
+ZSTD = ".zst"
+LEASE = "lease"
+"""The column that counts leases, of kinds that have it."""
+
+
+@dataclass
+class Loaded:
+    """A kind whose rows are in the table of its name."""
+
+    kind: Kind
+    columns: dict[str, str]
+    """With those that parts had beside ours."""
+    intakes: dict[str, Intake] = field(default_factory=dict)
+    rows: int = 0
+    recovered: int = 0
+    forgotten: int = 0
+
+
+def load(
+    database: Database,
+    kind: Kind,
+    folders: Sequence[Path],
+    *,
+    order: str = "",
+    or_merged: bool = False,
+) -> Loaded:
+    """Make the table of a kind from its parts, in that order (SQL), or from merged files where
+    there are no parts and these will do. Failures are compared with the tables of pages and of
+    what was forgotten, which must be there."""
+    database.run("SET preserve_insertion_order = false")  # faster; an ORDER BY is kept to
+    parts = part_files.sources_of(folders, kind, or_merged=or_merged)
+    loading = _Loading(database, kind, parts)
+    loading.read()
+    loaded = Loaded(kind, loading.columns, loading.intakes)
+    loading.choose()
+    kept = f"SELECT {names(loading.columns)} FROM read WHERE rowid IN (SELECT best FROM chosen)"
+    if kind is FAILURES:
+        kept = _without_mended(database, kept, loaded)
+    database.run(f"CREATE TABLE {kind.name} AS {kept} {order and f'ORDER BY {order}'}")
+    database.run("DROP TABLE read; DROP TABLE chosen; SET preserve_insertion_order = true")
+    loaded.rows = database.run(f"SELECT count(*) FROM {kind.name}")[0][0]
+    return loaded
+
+
+class _Loading:
+    """One kind on its way from its parts to its table: first all rows (`read`), then the number of
+    the best of each (`chosen`)."""
+
+    def __init__(self, database: Database, kind: Kind, parts: dict[str, list[Path]]) -> None:
+        self._database = database
+        self._run = database.run
+        self._kind = kind
+        self._parts = parts
+        self.intakes = {suffix: Intake(len(parts)) for suffix, parts in self._parts.items()}
+        self.columns = dict(kind.columns)
+        self._own_columns: dict[Path, tuple[str, ...]] = {}
+        self._part_of: dict[str, Path] = {}
+
+    def read(self) -> None:
+        for suffix, parts in self._parts.items():
+            for part in parts:
+                self._note_columns(part, suffix)
+        columns = ", ".join(f"{name(one)} {kind}" for one, kind in self.columns.items())
+        self._run(f"CREATE TABLE read ({columns}, _part VARCHAR, _format TINYINT)")
+        for suffix, parts in self._parts.items():
+            self._read_parts(suffix, parts)
+
+    def _note_columns(self, part: Path, suffix: str) -> None:
+        """Columns of a part that are not known come after ours, as text."""
+        if suffix not in part_files.CAREFUL:
+            return
+        found = part_files.columns_of(part, suffix, self._kind)
+        if found is not None:
+            self._own_columns[part] = found
+        known = {one.lower() for one in self.columns}
+        self.columns |= {one: TEXT for one in found or () if one.lower() not in known}
+
+    def _read_parts(self, suffix: str, parts: list[Path]) -> None:
+        alike: dict[tuple[str, ...], list[str]] = {}
+        for part in parts:
+            alike.setdefault(self._columns_in(part, suffix), []).append(self._source(part, suffix))
+        for columns, sources in alike.items():
+            self._insert(suffix, columns, sources)
+        if alike:
+            damaged = self._rejected() | self._unknown()
+            if suffix not in part_files.CAREFUL:
+                self._count_cut(suffix, {self._part_of[source] for source in damaged})
+            for source in sorted(damaged):
+                self._read_with_care(source, suffix)
+
+    def _count_cut(self, suffix: str, counted: set[Path]) -> None:
+        """Count packed parts that were cut and of which nothing is: what was in the block that is
+        not whole, nobody knows."""
+        for part in self._parts[suffix]:
+            if part.suffix == ZSTD and part not in counted and is_cut(part):
+                self.intakes[suffix].leave_out_end(part)
+
+    def _columns_in(self, part: Path, suffix: str) -> tuple[str, ...]:
+        """In the order of the part, which matters to a CSV alone."""
+        if suffix != CSV:
+            return tuple(self.columns)
+        return self._own_columns.get(part, tuple(self._kind.columns))
+
+    def _source(self, part: Path, suffix: str) -> str:
+        """The part itself, or a copy of it that ends with a whole line and stays as it is."""
+        source = part
+        if suffix in part_files.CAREFUL and not part_files.is_settled(part):
+            source = self._name_copy()
+            part_files.copy_whole_lines(part, source, self._leave_out(part, suffix))
+        link = self._database.link(source)
+        self._part_of[link] = part
+        return link
+
+    def _leave_out(self, part: Path, suffix: str) -> part_files.LeaveOut:
+        return partial(self.intakes[suffix].leave_out, part)
+
+    def _name_copy(self) -> Path:
+        return self._database.folder / f"{self._kind.name}-{len(self._part_of)}.copy"
+
+    def _insert(self, suffix: str, columns: tuple[str, ...], sources: list[str]) -> None:
+        types = {one: self.columns.get(one, TEXT) for one in columns}
+        is_ours = self._kind.item is not None
+        cells = [
+            cell_as_read(one, kind, suffix, is_text_never_null=is_ours)
+            if one in types
+            else ("''" if kind == TEXT and is_ours else "NULL")
+            for one, kind in self.columns.items()
+        ]
+        reader = csv_reader if suffix == CSV else json_reader
+        number = list(self._parts).index(suffix)
+        self._run(
+            f"INSERT INTO read SELECT {', '.join(cells)}, _part, {number} "
+            f"FROM {reader(sources, types)}"
+        )
+
+    def _rejected(self) -> set[str]:
+        """The sources with rows of another shape than they should have."""
+        if not self._run("FROM duckdb_tables() WHERE table_name = 'reject_errors'"):
+            return set()
+        found = self._run(
+            "SELECT DISTINCT file_path "
+            "FROM reject_errors JOIN reject_scans USING (scan_id, file_id)"
+        )
+        self._run("DROP TABLE reject_errors; DROP TABLE reject_scans")
+        return {source for (source,) in found}
+
+    def _unknown(self) -> set[str]:
+        """The sources with rows of which it is not known what they are of, or when."""
+        found = self._run(f"SELECT DISTINCT _part FROM read WHERE {self._is_unknown}")
+        return {source for (source,) in found}
+
+    @property
+    def _is_unknown(self) -> str:
+        columns = (self._kind.time, *self._kind.key)
+        texts = [f"coalesce({name(one)}::VARCHAR, '')" for one in columns]
+        return " OR ".join(f"{text} = '' OR contains({text}, chr(0))" for text in texts)
+
+    def _read_with_care(self, source: str, suffix: str) -> None:
+        intake = self.intakes[suffix]
+        is_careful = suffix in part_files.CAREFUL
+        if is_careful:
+            self._run("DELETE FROM read WHERE _part = ?", [source])
+            part, copy = self._part_of[source], self._name_copy()
+            leave_out = self._leave_out(part, suffix)
+            rows = part_files.copy_whole_rows(self._kind, suffix, Path(source), copy, leave_out)
+            again = self._database.link(copy)
+            self._part_of[again] = part
+            self._insert(suffix, self._columns_in(part, suffix), [again])
+            self._rejected()
+            inserted = self._run("SELECT count(*) FROM read WHERE _part = ?", [again])[0][0]
+            intake.malformed += rows - inserted
+        unknown = self._run(f"SELECT count(*) FROM read WHERE {self._is_unknown}")[0][0]
+        self._run(f"DELETE FROM read WHERE {self._is_unknown}")
+        intake.malformed += unknown * is_careful
+        intake.torn += unknown * (not is_careful)
+
+    def choose(self) -> None:
+        lease = [f"coalesce({LEASE}, 0)"] if LEASE in self.columns else []
+        best = ", ".join([*lease, name(self._kind.time), "_format", f"hash({names(self.columns)})"])
+        counts = ", ".join(
+            f"count(*) FILTER (_format = {number}) AS n{number}"
+            for number in range(len(self._parts))
+        )
+        self._run(
+            f"CREATE TABLE chosen AS SELECT max_by(rowid, row({best})) AS best, {counts} "
+            f"FROM read GROUP BY {names(self._kind.key)}"
+        )
+        for number, intake in enumerate(self.intakes.values()):
+            found = self._run(f"SELECT sum(greatest(n{number} - 1, 0)) FROM chosen")
+            intake.duplicates = int(found[0][0] or 0)
+
+
+def _without_mended(database: Database, kept: str, loaded: Loaded) -> str:
+    """Failures but those of URLs that were fetched well, or forgotten, at that time or later."""
+    later = "EXISTS (FROM {0} AS known WHERE known.url = failed.url AND known.{1} >= failed.{2}{3})"
+    good = " AND known.status BETWEEN 100 AND 399"
+    fetched = later.format(PAGES.name, PAGES.time, FAILURES.time, good)
+    forgotten = later.format(FORGOTTEN.name, FORGOTTEN.time, FAILURES.time, "")
+    database.run(f"CREATE TEMP TABLE failed AS {kept}")
+    database.run(
+        f"CREATE TEMP TABLE judged AS SELECT *, {fetched} AS _fetched, {forgotten} AS _forgotten "
+        "FROM failed"
+    )
+    found = database.run(
+        "SELECT count(*) FILTER (_fetched), count(*) FILTER (_forgotten AND NOT _fetched) "
+        "FROM judged"
+    )
+    loaded.recovered, loaded.forgotten = found[0]
+    return "SELECT * EXCLUDE (_fetched, _forgotten) FROM judged WHERE NOT (_fetched OR _forgotten)"
+
+
+def flat(kind: Kind, table: str) -> str:
+    """A table of links with a row for each link, made of one with a row for each page."""
+    page = names([*kind.key, kind.time])
+    return f"(SELECT {page}, unnest({LINKS.name}, recursive := true) FROM {table})"

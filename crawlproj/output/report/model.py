@@ -1,0 +1,123 @@
+"""What a report says, before anybody has decided how it looks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Severity(StrEnum):
+    """How much a problem matters to whoever runs the site. The gravest first."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTICE = "notice"
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The answer to a question: as many rows as are shown, and how many there are."""
+
+    columns: tuple[str, ...]
+    rows: list[tuple[Any, ...]]
+    total: int
+
+    @property
+    def left_out(self) -> int:
+        return self.total - len(self.rows)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A page that has a link, and what the link says there."""
+
+    url: str
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class BrokenLink:
+    """What is not there, and who links to it."""
+
+    url: str
+    status: int
+    kind: str
+    reason: str
+    sources: list[Source]
+    source_count: int
+    """All of them: `sources` may be cut short."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something of which the crawl has found at least one case."""
+
+    name: str
+    severity: Severity
+    title: str
+    advice: str
+    cases: Listing
+    sql: str = ""
+    """The question whose answer they are, for `scrapy query`; empty if no table has it."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What is different from an earlier crawl. A changed page is one whose content differs."""
+
+    with_folder: str
+    added: Listing
+    gone: Listing
+    changed: Listing
+    newly_broken: Listing
+    mended: Listing
+
+    @property
+    def parts(self) -> dict[str, Listing]:
+        return {
+            "added": self.added,
+            "gone": self.gone,
+            "changed": self.changed,
+            "newly_broken": self.newly_broken,
+            "mended": self.mended,
+        }
+
+
+@dataclass(frozen=True)
+class Interval:
+    """What was fetched and what failed in a stretch of time; it begins at a second since 1970."""
+
+    begins_s: int
+    pages: int
+    failures: int
+
+
+@dataclass(frozen=True)
+class Report:
+    """A crawl as people want to see it."""
+
+    crawl: str
+    made_at: str
+    totals: Mapping[str, Any]
+    statuses: Mapping[str, int]
+    types: Mapping[str, int]
+    depths: Mapping[str, int]
+    filtered: Mapping[str, int]
+    hosts: Listing
+    interval_s: int
+    intervals: list[Interval]
+    broken: list[BrokenLink]
+    broken_total: int
+    problems: list[Problem]
+    redirects: Listing
+    duplicates: list[tuple[str, list[str], int]]
+    """Content hash, some of its pages, and how many have it."""
+    slowest: Listing
+    largest: Listing
+    has_links: bool
+    """True if the crawl kept its link table: only then every source of a broken link is known."""
+    comparison: Comparison | None = None
+    counts: dict[Severity, int] = field(default_factory=dict)
+    """Cases of all problems, by severity."""

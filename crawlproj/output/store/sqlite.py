@@ -1,0 +1,61 @@
+"""A store in a file of SQLite, which several workers of one machine can share."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from crawlproj.errors import ConfigError
+from crawlproj.output.store.tables import CONTENTS, MARK, PAGES, Database
+
+BUSY_S = 10.0
+"""How long a worker waits for another that writes, before it says that it waits."""
+
+
+REFUSALS = (sqlite3.DataError, sqlite3.IntegrityError, sqlite3.InterfaceError, OverflowError)
+"""The last: a number beyond 64 bits."""
+
+
+class SqliteDatabase(Database):
+    """A file; made where there is none, in a folder that is there."""
+
+    driver_errors = (sqlite3.Error, OverflowError)
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._path = path
+
+    def connect(self, *, may_create: bool) -> sqlite3.Connection:
+        if not self._path.parent.is_dir():
+            raise ConfigError(f"there is no folder {self._path.parent}; make it first")
+        if not (may_create or self._path.exists()):
+            raise ConfigError("there is no such file")
+        # Opened by one thread and used by another, never by two at a time.
+        connection = sqlite3.connect(
+            self._path, BUSY_S, isolation_level=None, check_same_thread=False
+        )
+        try:
+            # Readers never wait for writers; a commit is on disk, whatever becomes of the machine.
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def is_refusal(self, error: Exception) -> bool:
+        # The class of this one, ProgrammingError in most Pythons, also tells of a closed file.
+        return isinstance(error, REFUSALS) or str(error).startswith("Error binding parameter")
+
+    def begin(self, *, to_create: bool) -> None:
+        # A transaction that reads before it writes could find that another has written meanwhile.
+        self.execute("BEGIN IMMEDIATE")
+
+    def tables(self) -> set[str]:
+        found = self.execute(
+            "SELECT name FROM sqlite_master WHERE name IN (?, ?, ?)", [PAGES, CONTENTS, MARK]
+        )
+        return {row[0] for row in found}
+
+    def columns(self) -> set[str]:
+        return {row[1] for row in self.execute(f"PRAGMA table_info({PAGES})")}

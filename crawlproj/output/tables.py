@@ -1,0 +1,153 @@
+"""The tables of a crawl, to ask in SQL: pages, failures, stats, links, attributes.
+
+    with open_tables(Path("output/site")) as tables:
+        for status, count in tables.ask("SELECT status, count(*) FROM pages GROUP BY ALL"):
+            ...
+
+They are made of the parts in a folder, each URL once as in merged files, also while the crawl runs;
+of merged files where there are no parts; and of merged Parquet, which needs no reading ahead, where
+that is up to date. A table is made when it is first asked. Those of which the crawl has nothing are
+there, and empty, with their columns. Memory is bounded; what does not fit is in a folder for
+temporary files, and gone with the tables.
+
+`ask` is for questions of ours. Those of users are answered by `sealed` tables (`query.py`).
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from crawlproj.output import manifest
+from crawlproj.output.database import MEMORY_MB, Database, database, limits
+from crawlproj.output.kinds import FAILURES, FORGOTTEN, KINDS, PAGES, PARQUET, Kind
+from crawlproj.output.loading import flat, load
+from crawlproj.output.parts import has_parts
+from crawlproj.output.sql import cast, literal, name
+
+ROWS_AT_ONCE = 10_000
+TABLES = tuple(kind.name for kind in KINDS)
+# A question that names its tables by a text of its own may mean any.
+_ANY_TABLE = re.compile(r"\bquery(_table)?\s*\(", re.IGNORECASE)
+
+
+class Tables:
+    """A crawl's tables, from the folders of one machine or of several."""
+
+    def __init__(self, folders: Sequence[Path], rows: Database, memory_mb: int) -> None:
+        self._folders = list(folders)
+        self._rows = rows
+        self._memory_mb = memory_mb
+        self._made: set[str] = set()
+        self._readable: list[str] = []
+        self.folder = rows.folder
+        """For temporary files, and gone with the tables."""
+
+    def ask(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """The rows of an answer, all at once: ask for as many as memory has room for."""
+        self.make_for(sql)
+        return self._rows.run(sql, values)
+
+    def each(self, sql: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+        """The rows of an answer of any length, one after the other. One such question at a time."""
+        self.make_for(sql)
+        cursor = self._rows.connection.execute(sql, list(values))
+        while batch := cursor.fetchmany(ROWS_AT_ONCE):
+            yield from batch
+
+    def make_for(self, sql: str) -> None:
+        """Have the tables ready that a question names."""
+        is_any = bool(_ANY_TABLE.search(sql))
+        for kind in KINDS:
+            if is_any or re.search(rf"\b{kind.name}\b", sql, re.IGNORECASE):
+                self._make(kind)
+
+    def _make(self, kind: Kind) -> None:
+        if kind.name in self._made:
+            return
+        self._made.add(kind.name)
+        ready = self._ready_file(kind)
+        if ready is not None:
+            self._show(kind, ready)
+            return
+        if kind is FAILURES:
+            self._make(PAGES)
+            load(self._rows, FORGOTTEN, self._folders)
+        load(self._rows, kind, self._folders, or_merged=True)
+        if kind.table:
+            self._rows.run(
+                f"ALTER TABLE {kind.name} RENAME TO {kind.name}_of_pages; "
+                f"CREATE VIEW {kind.name} AS SELECT {', '.join(map(name, kind.table))} "
+                f"FROM {flat(kind, f'{kind.name}_of_pages')}"
+            )
+
+    def _ready_file(self, kind: Kind) -> Path | None:
+        """Merged Parquet, if it holds what the parts do now, or there are none."""
+        if len(self._folders) != 1:
+            return None
+        file = self._folders[0] / f"{kind.name}.{PARQUET}"
+        if not file.is_file():
+            return None
+        is_only = not has_parts(self._folders, kind)
+        return file if is_only or manifest.is_up_to_date(self._folders[0], file) else None
+
+    def _show(self, kind: Kind, file: Path) -> None:
+        link = self._rows.link(file)
+        self._readable.append(link)
+        found = self._rows.run(f"SELECT name FROM parquet_schema({literal(link)}) OFFSET 1")
+        there = {column for (column,) in found}
+        columns = {**(kind.table or kind.columns)}
+        cells = [cast(one, type_, is_there=one in there) for one, type_ in columns.items()]
+        cells += [name(one) for (one,) in found if one not in columns]
+        self._rows.run(
+            f"CREATE VIEW {kind.name} AS "
+            f"SELECT {', '.join(cells)} FROM read_parquet({literal(link)})"
+        )
+
+    @contextmanager
+    def sealed(self, writable: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A connection for questions of others: it reads these tables and no other file, changes
+        nothing, has no network, loads nothing, and its settings are locked. What it is told to
+        write, by us, it may write to this folder alone. The tables cannot be added to any more."""
+        for kind in KINDS:
+            if kind.name not in self._made:
+                self._make_empty(kind)
+        self._rows.connection.close()
+        connection = duckdb.connect(
+            str(self._rows.path), read_only=True, config=limits(self._rows.folder, self._memory_mb)
+        )
+        try:
+            for setting in (
+                "TimeZone = 'UTC'",
+                "python_enable_replacements = false",
+                f"allowed_paths = [{', '.join(map(literal, self._readable))}]",
+                f"allowed_directories = [{literal(str(writable))}]",
+                "enable_external_access = false",
+                "lock_configuration = true",
+            ):
+                connection.execute(f"SET {setting}")
+            yield connection
+        finally:
+            connection.close()
+
+    def _make_empty(self, kind: Kind) -> None:
+        columns = (kind.table or kind.columns).items()
+        listed = ", ".join(f"{name(one)} {type_}" for one, type_ in columns)
+        self._rows.run(f"CREATE TABLE {kind.name} ({listed})")
+
+
+@contextmanager
+def open_tables(folders: Path | Sequence[Path], memory_mb: int = MEMORY_MB) -> Iterator[Tables]:
+    """The tables of the crawl in that folder, or in those of several machines."""
+    sources = [folders] if isinstance(folders, Path) else folders
+    with (
+        tempfile.TemporaryDirectory(prefix="crawlproj-tables-") as folder,
+        database(Path(folder), memory_mb) as rows,
+    ):
+        yield Tables(sources, rows, memory_mb)

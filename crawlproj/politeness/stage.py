@@ -1,0 +1,91 @@
+"""The parts that are asked before a page is fetched, made for one worker: what this room gives to
+worker/assembly.py."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from crawlproj.config import Config
+from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.messages import Push
+from crawlproj.frontier.outcomes import Attempt
+from crawlproj.frontier.plan import ADDRESS, HOST
+from crawlproj.politeness.groups import AddressGroups, Resolver
+from crawlproj.politeness.holds import Holds
+from crawlproj.politeness.permission import Permission
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+logger = logging.getLogger(__name__)
+
+
+class Worker(Protocol):
+    """The worker that they are for (worker/exchange.py)."""
+
+    frontier: Frontier
+
+    def push(self, item: Push) -> None: ...
+
+    def end(self, ended: Attempt, since: int = 0) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Politeness:
+    """Hosts that asked for rest, robots.txt where it is obeyed, and the addresses of hosts where
+    those at one address keep one pace."""
+
+    holds: Holds
+    permission: Permission | None
+    groups: AddressGroups | None
+
+    @property
+    def queue_robots_txt(self) -> Callable[[str], None]:
+        """To be told of the host of every page that is about to be queued."""
+        return _ask_nothing if self.permission is None else self.permission.queue_robots_txt
+
+    async def close(self) -> None:
+        """Give up what is under way."""
+        if self.groups is not None:
+            await self.groups.close()
+        if self.permission is not None:
+            await self.permission.close()
+
+
+def make_politeness(
+    worker: Worker, config: Config, settings: BaseSettings, resolver: Callable[[], Resolver]
+) -> Politeness:
+    """By the crawl's plan, for one worker."""
+    group = worker.frontier.plan.group
+    return Politeness(
+        Holds(by_group=group != HOST),
+        _permission(worker, config, settings),
+        AddressGroups(worker.end, resolver()) if group == ADDRESS else None,
+    )
+
+
+def _permission(worker: Worker, config: Config, settings: BaseSettings) -> Permission | None:
+    if not (config.robots and settings.getbool("ROBOTSTXT_OBEY")):
+        if config.sitemaps:
+            logger.warning("CRAWL_SITEMAPS: no robots.txt is asked for, so none names a sitemap")
+        return None
+    return Permission(
+        worker.frontier,
+        worker.push,
+        user_agent=user_agent_of(settings),
+        max_attempts=worker.frontier.plan.max_attempts,
+        retry_delay_s=config.retry_delay_s,
+        longest_pause_s=config.longest_pause_s,
+    )
+
+
+def user_agent_of(settings: BaseSettings) -> str:
+    """Whom robots.txt files are read for."""
+    return str(settings.get("ROBOTSTXT_USER_AGENT") or settings["USER_AGENT"])
+
+
+def _ask_nothing(host: str) -> None:
+    """No robots.txt is asked for."""

@@ -1,0 +1,69 @@
+"""The leases of a worker: those that wait to be begun, the names of all that it has, and how many
+it should have.
+
+A lease has a name, its shard and its token, by which a reply that comes twice, or late, is known.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Collection, Iterable
+
+from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.messages import Lease, Settlement
+from crawlproj.plural import counted, plural
+from crawlproj.worker.hooks import Hooks
+from crawlproj.worker.prefetch import Prefetch
+
+logger = logging.getLogger(__name__)
+
+Name = tuple[int, int]
+
+
+class LeaseBuffer:
+    """First come, first begun."""
+
+    def __init__(self, frontier: Frontier, hooks: Hooks, prefetch: int) -> None:
+        self._frontier = frontier
+        self._hooks = hooks
+        self.prefetch = Prefetch(prefetch)
+        self.waiting: deque[Lease] = deque()
+        self.names: set[Name] = set()
+        """Of those that wait, and of those that are begun and not settled."""
+
+    async def adopt(self, leases: list[Lease]) -> None:
+        """Take up those that are not in hand yet: a reply may have been lost."""
+        await self._hooks.prepare(leases)
+        new = [one for one in leases if (one.shard, one.token) not in self.names]
+        self.names.update((one.shard, one.token) for one in new)
+        self.waiting.extend(new)
+        if new:
+            self._hooks.wake()
+
+    async def sync(self) -> None:
+        """Take over what Redis says is this worker's: others may have some of it by now, and the
+        reply that brought some of it may have been lost."""
+        before = set(self.names)
+        held = {(one.shard, one.token): one for one in await self._frontier.held_leases()}
+        await self.adopt([one for name, one in held.items() if name not in before])
+        if lost := self._lose(before - held.keys()):
+            what = f"{counted(lost, 'URL')} {plural(lost, 'is')}"
+            logger.warning("%s no longer this worker's: others have them", what)
+
+    def empty(self) -> list[Lease]:
+        """All that wait; they do not any more."""
+        leases, self.waiting = list(self.waiting), deque()
+        return leases
+
+    def settled(self, verdicts: Iterable[tuple[int, Settlement]]) -> None:
+        """These have ended."""
+        self.names.difference_update((shard, one.token) for shard, one in verdicts)
+
+    def _lose(self, names: Collection[Name]) -> int:
+        """Others have these; returns how many of them were waiting."""
+        lost = [one for one in self.waiting if (one.shard, one.token) in names]
+        if lost:
+            self.waiting = deque(one for one in self.waiting if one not in lost)
+            self.names.difference_update((one.shard, one.token) for one in lost)
+        return len(lost)

@@ -1,0 +1,15 @@
+"""What tests and benchmarks do with a frontier in one step, which workers do in several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.messages import Push
+
+
+async def push_all(frontier: Frontier, batch: Iterable[Push]) -> int:
+    """Take in URLs, once; returns how many were new."""
+    groups = frontier.by_shard(batch)
+    new = [await frontier.shards[n].push(frontier.worker, group) for n, group in groups.items()]
+    return sum(map(sum, new))

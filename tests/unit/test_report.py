@@ -1,0 +1,266 @@
+"""The report of a crawl: what it finds in the files, and a page that is safe to open."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crawlproj.output.report.as_json import as_json
+from crawlproj.output.report.model import Report
+from crawlproj.output.report.page import to_html, write_page
+from crawlproj.output.report.reading import read_report
+from crawlproj.output.report.text import to_text
+from tests.unit.written_parts import as_csv, as_jsonl, failure, page
+
+HTML = {"content_type": "text/html", "size": 100, "title": "A title", "worker": "w1"}
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u202e\x00"
+CHROMIUM = shutil.which("chromium")
+
+
+def html_page(url: str, second: int = 0, **changes: Any) -> dict[str, Any]:
+    return page(
+        url, second, **{**HTML, "title": url, "content_hash": url, "referer": "http://a/"} | changes
+    )
+
+
+def failed(url: str, **changes: Any) -> dict[str, Any]:
+    known = {"status": 404, "kind": "permanent", "reason": "http_404", "worker": "w1"}
+    return failure(url) | known | changes
+
+
+def links(source: str, *targets: tuple[str, str], rel: str = "") -> dict[str, Any]:
+    found = [{"target": target, "text": text, "rel": rel} for target, text in targets]
+    return {"source": source, "fetched_at": "2026-01-01T00:00:00.000Z", "links": found}
+
+
+def crawled(
+    folder: Path,
+    pages: list[dict[str, Any]],
+    failures: list[dict[str, Any]] | None = None,
+    table: list[dict[str, Any]] | None = None,
+) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    if pages:
+        (folder / "pages-w1-0001.csv").write_bytes(as_csv(*pages))
+    if failures:
+        (folder / "failures-w1-0001.csv").write_bytes(as_csv(*failures))
+    if table:
+        (folder / "links-w1-0001.jsonl").write_bytes(as_jsonl(*table))
+    return folder
+
+
+def of(folder: Path, against: Path | None = None) -> Report:
+    return read_report("site", [folder], against)
+
+
+def cases(report: Report, name: str) -> list[Any]:
+    return [row[0] for one in report.problems if one.name == name for row in one.cases.rows]
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """Of a site with one case of each problem."""
+    pages = [
+        html_page("http://a/", referer=""),
+        html_page("http://a/slow", 10, elapsed_ms=2_001, size=300),
+        html_page("http://a/huge", 20, size=1_000_001),
+        html_page("http://a/empty", 20, size=0, title=""),
+        html_page("http://a/untitled", 20, title=""),
+        html_page("http://a/one", 30, title="The same", content_hash="same"),
+        html_page("http://a/two", 40, title="The same", content_hash="same"),
+        html_page("http://a/file", 40, title="", content_type="application/pdf"),
+        html_page("http://a/lonely", 50, referer=""),
+        html_page("http://a/move", 60, status=301, redirect_to="http://a/move2", title=""),
+        html_page("http://a/move2", 60, status=302, redirect_to="http://a/gone", title=""),
+    ]
+    failures = [
+        failed("http://a/gone", referer="http://a/"),
+        failed("http://a/busy", status=503, kind="transient", reason="http_503"),
+        failed("http://a/round", status=301, reason="redirect_loop"),
+        failed("http://down/", status=0, kind="transient", reason="dns"),
+    ]
+    table = [
+        links(
+            "http://a/",
+            ("http://a/gone", "gone"),
+            ("http://a/move", "moved"),
+            ("http://a/one", "1"),
+        ),
+        links("http://a/one", ("http://a/move", "away"), ("http://a/", "home")),
+        links("http://a/two", ("http://a/", "home")),
+        links("http://a/move", ("http://a/move2", ""), rel="redirect"),
+    ]
+    return of(crawled(tmp_path_factory.mktemp("output") / "site", pages, failures, table))
+
+
+@pytest.mark.parametrize(
+    ("problem", "found"),
+    [
+        ("broken_links", ["http://a/gone"]),
+        ("unreachable_links", ["http://a/busy", "http://down/"]),
+        ("failed_hosts", ["down"]),
+        ("redirect_loops", ["http://a/round"]),
+        ("redirect_chains", ["http://a/move"]),
+        ("slow_pages", ["http://a/slow"]),
+        ("huge_pages", ["http://a/huge"]),
+        ("empty_pages", ["http://a/empty"]),
+        ("missing_titles", ["http://a/untitled"]),
+        ("duplicate_titles", ["The same"]),
+        ("duplicate_pages", ["http://a/one"]),
+        ("unlinked_pages", ["http://a/lonely"]),
+    ],
+)
+def test_each_problem_is_found_with_its_pages_and_no_others(
+    report: Report, problem: str, found: list[str]
+) -> None:
+    assert cases(report, problem) == found
+
+
+def test_a_broken_link_has_every_page_that_leads_to_it_through_redirects_too(
+    report: Report,
+) -> None:
+    gone = next(one for one in as_json(report)["broken"] if one["url"] == "http://a/gone")
+    assert gone["sources"] == ["http://a/", "http://a/one"]
+    assert (gone["status"], gone["kind"], gone["reason"]) == (404, "permanent", "http_404")
+
+
+def test_without_a_link_table_a_broken_link_has_the_page_on_which_it_was_found(
+    tmp_path: Path,
+) -> None:
+    folder = crawled(
+        tmp_path / "site", [html_page("http://a/")], [failed("http://a/x", referer="http://a/")]
+    )
+    assert as_json(of(folder))["broken"][0]["sources"] == ["http://a/"]
+
+
+def test_the_json_has_what_scripts_rely_on(report: Report) -> None:
+    found = as_json(report)
+    assert found["totals"]["pages"] == 11
+    assert found["totals"]["failures"] == 4
+    assert found["statuses"] == {"200": 9, "301": 2, "302": 1, "404": 1, "503": 1, "no response": 1}
+    assert found["redirects"][0] == {"url": "http://a/move", "status": 301, "to": "http://a/move2"}
+    assert found["duplicates"] == [
+        {"content_hash": "same", "count": 2, "urls": ["http://a/one", "http://a/two"]}
+    ]
+    assert found["slowest"][0]["url"] == "http://a/slow"
+    assert found["largest"][0]["url"] == "http://a/huge"
+
+
+def test_each_question_of_the_report_can_be_asked_by_query(tmp_path: Path) -> None:
+    from crawlproj.output.query import Query
+    from crawlproj.output.report.problems import CHECKS
+
+    folder = crawled(tmp_path / "site", [html_page("http://a/")])
+    for check in CHECKS:
+        with Query(check.sql).answer([folder]) as answer:
+            assert list(answer.batches) is not None
+
+
+def test_what_came_went_changed_broke_and_was_mended_is_told(tmp_path: Path) -> None:
+    before = crawled(
+        tmp_path / "before",
+        [html_page("http://a/"), html_page("http://a/old"), html_page("http://a/edited")],
+        [failed("http://a/mended"), failed("http://a/still")],
+    )
+    now = crawled(
+        tmp_path / "now",
+        [
+            html_page("http://a/"),
+            html_page("http://a/edited", content_hash="other"),
+            html_page("http://a/mended"),
+        ],
+        [failed("http://a/still"), failed("http://a/old")],
+    )
+    found = as_json(of(now, before))
+    assert {
+        name: found[name] for name in ("added", "gone", "changed", "newly_broken", "mended")
+    } == {
+        "added": ["http://a/mended"],
+        "gone": ["http://a/old"],
+        "changed": ["http://a/edited"],
+        "newly_broken": ["http://a/old"],
+        "mended": ["http://a/mended"],
+    }
+    assert "       1  newly broken" in to_text(of(now, before))
+
+
+def test_an_empty_crawl_has_a_report_too(tmp_path: Path) -> None:
+    empty = of(crawled(tmp_path / "site", []))
+    assert "No problems were found" in to_text(empty)
+    assert "No problems were found" in to_html(empty)
+
+
+class Seen(HTMLParser):
+    """What a browser would make of a page: its elements, and what they ask for."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The page of a crawl whose texts want to be something else."""
+    pages = [
+        html_page("http://a/", title=HOSTILE, referer="javascript:alert(3)"),
+        html_page(f"http://a/{HOSTILE}", title=HOSTILE, size=0, content_type=HOSTILE, referer=""),
+        html_page("javascript:alert(4)", title="", elapsed_ms=9_999),
+    ]
+    failures = [failed("javascript:alert(5)", referer=f"http://a/{HOSTILE}", reason=HOSTILE)]
+    table = [links(f"http://a/{HOSTILE}", ("javascript:alert(5)", HOSTILE))]
+    folder = tmp_path_factory.mktemp("output") / "site"
+    return to_html(of(crawled(folder, pages, failures, table)))
+
+
+def test_texts_of_the_web_stay_text(hostile: str) -> None:
+    seen = Seen(hostile)
+    assert seen.tags.count("script") == 1
+    assert "img" not in seen.tags
+    assert not [name for name, _ in seen.attributes if name.startswith("on")]
+    assert not re.search("[\x00\u202e]", hostile)
+
+
+def test_only_links_into_the_web_can_be_followed(hostile: str) -> None:
+    targets = [value or "" for name, value in Seen(hostile).attributes if name == "href"]
+    assert targets
+    assert all(target.startswith(("http://", "https://", "#")) for target in targets)
+
+
+def test_the_page_asks_nobody_for_anything(hostile: str) -> None:
+    seen = Seen(hostile)
+    assert not {"src", "srcset", "action"} & {name for name, _ in seen.attributes}
+    assert not {"link", "iframe", "object", "form"} & set(seen.tags)
+    assert "default-src 'none'" in hostile
+
+
+def test_a_page_appears_whole_or_not_at_all(report: Report, tmp_path: Path) -> None:
+    write_page(report, tmp_path / "report.html")
+    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
+    assert (tmp_path / "report.html").read_text().endswith("</html>")
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
+def test_in_a_browser_tables_can_be_sorted_and_nothing_hostile_runs(
+    hostile: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "report.html"
+    file.write_text(hostile, encoding="utf-8")
+    assert CHROMIUM is not None
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    profile = f"--user-data-dir={tmp_path / 'profile'}"
+    command = [CHROMIUM, *options, profile, "--dump-dom", file.as_uri()]
+    shown = subprocess.run(command, capture_output=True, check=True, timeout=120).stdout.decode()
+    assert shown.count('<button type="button">') > 3, "its own script has not run"
+    assert shown.count("<script>") == 1
