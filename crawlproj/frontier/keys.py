@@ -165,6 +165,11 @@ def payloads(crawl: str, shard: int) -> str:
     return f"{tag(crawl, shard)}:payloads"
 
 
+def history_prefix(crawl: str, shard: int) -> str:
+    """+ step in seconds: list, how the shard stood at one moment after the other."""
+    return f"{tag(crawl, shard)}:history:"
+
+
 VECTOR = (
     meta,
     counts,
@@ -191,6 +196,7 @@ VECTOR = (
     cookies,
     old_scope,
     payloads,
+    history_prefix,
 )
 
 

@@ -11,6 +11,7 @@ from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.hosts import read_host
 from crawlproj.frontier.levels import FIRST, HIGHEST, LOWEST, MOVED, seed_level
 from crawlproj.frontier.readings import MOST_LAYERS
+from crawlproj.operate.history import Span
 
 AT_ONCE = 500
 
@@ -30,6 +31,8 @@ async def purge(frontier: Frontier, seeds_key: str | None = None) -> None:
             await client.unlink(keys.line_prefix(crawl, number).encode() + group)
         seen = keys.seen_prefix(crawl, number)
         await client.unlink(*(f"{seen}{layer}" for layer in range(MOST_LAYERS)))
+        past = keys.history_prefix(crawl, number)
+        await client.unlink(*(f"{past}{span.step_s}" for span in Span))
         await client.unlink(*keys.vector(crawl, number))
     seeds = seeds_key or keys.start_urls(crawl)
     for key in (seeds, keys.rejected(seeds), keys.taking(seeds), keys.found_hosts(seeds)):

@@ -26,6 +26,7 @@ from crawlproj.operate.host_status import HostStatus
 from crawlproj.operate.pattern_release import PatternStatus
 from crawlproj.output.summary import Summary
 from crawlproj.server.memory import Memory, memory_of
+from crawlproj.worker.heartbeat import BEATS_A_TIMEOUT
 from crawlproj.worker.identity import read_about
 
 LEDGER = ("discovered", *UNSETTLED, "done", "dead")
@@ -51,6 +52,8 @@ class WorkerStatus:
     """Bytes."""
     waiting: int
     """Links that it keeps because Redis has no room for them."""
+    missed: int = 0
+    """Heartbeats that did not come when they should have: long before it counts as dead."""
 
 
 @dataclass(frozen=True)
@@ -303,7 +306,13 @@ def _worker(found: WorkerFound, leases: int, now_ms: int) -> WorkerStatus:
         pages_per_s=_decimal(told.get("pages_per_s")),
         memory=_number(told.get("memory")),
         waiting=_number(told.get("waiting")),
+        missed=_missed(silent_ms, timeout_ms),
     )
+
+
+def _missed(silent_ms: float, timeout_ms: int) -> int:
+    """Half a heartbeat late is missed: two after its last, a worker that was killed is known."""
+    return max(0, round(silent_ms * BEATS_A_TIMEOUT / timeout_ms) - 1) if timeout_ms > 0 else 0
 
 
 def _number(value: Any) -> int:

@@ -24,7 +24,7 @@ from crawlproj.plural import counted
 from crawlproj.running import Tally
 from crawlproj.server.memory import LOOK_EVERY_S
 from crawlproj.worker.delivery import Delivery
-from crawlproj.worker.heartbeat import Heartbeat
+from crawlproj.worker.heartbeat import BEATS_A_TIMEOUT, Heartbeat
 from crawlproj.worker.hooks import Hooks
 from crawlproj.worker.known_scope import KnownScope
 from crawlproj.worker.lease_buffer import LeaseBuffer
@@ -313,7 +313,7 @@ class Worker:
 
     async def _beat_loop(self) -> None:
         while True:
-            await asyncio.sleep(self.lease_timeout_s / 4)
+            await asyncio.sleep(self.lease_timeout_s / BEATS_A_TIMEOUT)
             await self._retry_until_available(self.beat)
             while await self._reclaim():
                 self._lease_wake.set()

@@ -15,6 +15,9 @@ VALID_SHARE = 0.75
 """Share of the lease timeout after which a worker without heartbeat stops: what it had sent is over
 when others begin, also for the server, which may go on with a request that was broken off."""
 
+BEATS_A_TIMEOUT = 4
+"""Heartbeats in the silence after which a worker counts as dead."""
+
 LOOK_EVERY_S = 0.5
 """How often a worker without valid leases looks whether they are valid again."""
 

@@ -35,6 +35,7 @@ from crawlproj.running import Tally
 from crawlproj.server.connection import mask
 from crawlproj.urls import normalise
 from crawlproj.worker import join
+from crawlproj.worker.heartbeat import BEATS_A_TIMEOUT
 from crawlproj.worker.heartbeat_report import HeartbeatReport
 from crawlproj.worker.idle import Idle
 from crawlproj.worker.outages import Outages
@@ -166,7 +167,7 @@ class NextCrawl:
 
     async def _register(self) -> None:
         """Be among the workers that the crawl's status lists."""
-        if time.monotonic() - self._shown_at >= self.lease_timeout_s / 4:
+        if time.monotonic() - self._shown_at >= self.lease_timeout_s / BEATS_A_TIMEOUT:
             await self._renew()
             self._shown_at = time.monotonic()
 

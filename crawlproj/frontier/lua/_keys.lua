@@ -32,6 +32,7 @@
 --  23 COOKIES  hash    domain -> msgpack of id, cookie, of one after the other, see cookies.lua
 --  24 OLD_SCOPE set    what an older version had for SCOPE, until widen_scope.lua has taken it over
 --  25 PAYLOADS hash    start of a payload's SHA-256 -> seconds and URL, see payloads.py
+--  26 HISTORY  prefix  + step in seconds -> list of moments, the latest last, see _history.lua
 local META, COUNTS, HOSTS, READY, WAITING, DELAYED, WORKERS, ABOUT, DEAD, SEEDS, AUDIT, SCOPE,
       LAYERS, SEEN, QUEUE, LEASED, FOUND, PATTERNS, SET_ASIDE, GROUPS, LINE, UPDATES, COOKIES,
-      OLD_SCOPE, PAYLOADS = unpack(KEYS)
+      OLD_SCOPE, PAYLOADS, HISTORY = unpack(KEYS)

@@ -8,6 +8,7 @@
 -- Reply the state afterwards
 --include _crawl.lua
 --include _elapsed.lua
+--include _history.lua
 count_time(false)
 local is_current = ARGV[3] == '' or (redis.call('HGET', META, 'reopened') or '0') == ARGV[3]
 local left = redis.call('HMGET', COUNTS, 'queued', 'delayed', 'leased')
@@ -21,4 +22,5 @@ else
 end
 redis.call('HSET', META, 'state', STATE, 'finished_ms', NOW)
 redis.call('UNLINK', UPDATES)
+record_history(NOW, true)
 return STATE

@@ -20,6 +20,7 @@
 --       through stands in the place of the plan
 --include _keys.lua
 --include _clock.lua
+--include _history.lua
 local found = redis.call('HMGET', META, 'epoch', 'state', 'plan', 'runs', 'skew_ms',
                          'deadline_ms', 'clock_ms', 'waits')
 local epoch, state, plan, runs = found[1], found[2], found[3], found[4] or ''
@@ -46,6 +47,7 @@ local function begin(new_epoch)
   for layer = 0, MOST_LAYERS - 1 do redis.call('UNLINK', SEEN .. layer) end
   redis.call('UNLINK', META, COUNTS, HOSTS, READY, WAITING, DELAYED, WORKERS, ABOUT, DEAD, SEEDS, AUDIT, SCOPE,
              LAYERS, FOUND, PATTERNS, GROUPS, UPDATES, COOKIES, OLD_SCOPE)
+  forget_history()
   for field, value in pairs(cmsgpack.unpack(ARGV[4])) do redis.call('HSET', META, field, value) end
   local now = read_clock(META)
   redis.call('HSET', META, 'epoch', new_epoch, 'state', 'running', 'started_ms', now,

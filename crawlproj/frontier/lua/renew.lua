@@ -7,9 +7,11 @@
 --        of pace so far, see change_pace.lua; leases that it holds}
 --include _crawl.lua
 --include _elapsed.lua
+--include _history.lua
 count_time(true)
 local added = redis.call('ZADD', WORKERS, NOW + tonumber(ARGV[3]), ARGV[2])
 redis.call('HSET', ABOUT, ARGV[2], ARGV[4])
+if not is_over() then record_history(NOW) end
 if added == 1 and STATE ~= 'finished' then
   -- All workers that ever took part, for the summary; some hundreds of names will do. An older
   -- version has kept them as 'crew'.
