@@ -65,6 +65,7 @@ class Frontier:
     def __post_init__(self) -> None:
         self._configured = self.overrides
         self._paces = 0
+        self._seeds_may_lack_pages = True
 
     async def open(
         self,
@@ -161,16 +162,25 @@ class Frontier:
         return self.overrides.for_host(keeper).per_host or self.plan.per_host
 
     async def lease(self, wanted: int, *, no_links: bool = False) -> Batch:
-        """Take up to so many URLs, from all shards alike."""
+        """Take up to so many URLs, from all shards alike. Links have none of a page budget while a
+        shard lacks pages for its seeds: several workers may be moving some there at once, and then
+        a shard has pages for a moment that belong to the seeds of another."""
         each, has_others = -(-wanted // len(self.shards)), len(self.shards) > 1
+        has_budget = has_others and self.plan.pages is not None
+        held_back = no_links or (has_budget and self._seeds_may_lack_pages)
         batches = await combined.all_of(
-            shard.lease(self.worker, each, no_links=no_links, has_others=has_others)
+            shard.lease(self.worker, each, no_links=held_back, has_others=has_others)
             for shard in self.shards
         )
         if len(batches) == 1:
             return batches[0]
-        await page_budget.move(self.shards, [batch.spare or 0 for batch in batches])
-        return combined.batch(batches)
+        spare = [batch.spare or 0 for batch in batches]
+        self._seeds_may_lack_pages = min(spare) < 0
+        await page_budget.move(self.shards, spare)
+        found = combined.batch(batches)
+        if held_back and not (found.leases or no_links or self._seeds_may_lack_pages):
+            return await self.lease(wanted)
+        return found
 
     async def new_holds(self, leases: Iterable[Lease]) -> dict[str, int]:
         """Hosts of these leases, and their groups, that other workers were told to leave alone, and

@@ -249,6 +249,24 @@ async def test_seeds_of_one_shard_have_the_pages_that_links_of_others_would(
     assert len(fetched) == 9
 
 
+async def test_pages_that_were_moved_to_one_shard_twice_are_not_for_its_links(
+    sharded: SharedCrawl,
+) -> None:
+    first, second = await sharded.join("w1", pages=9), await sharded.join("w2", pages=9)
+    here, beside, *_ = hosts_of(first, 1)
+    there = hosts_of(first, 2)[0]
+    seeds = [seed(here, f"/{number}", seed_level(0)) for number in range(4)]
+    seeds += [seed(there, f"/{number}", seed_level(0)) for number in range(5)]
+    await push_all(first, [*seeds, *web(30, [beside])])
+    has, lacks, _ = first.shards
+    for stale in (1, 2):  # each of two workers gives what the seeds there lack, or more
+        await has.give_pages(lacks, stale)
+    held = (await second.lease(9)).leases
+    await done(second, held)
+    fetched = [lease.host + shown(lease.entry) for lease in held] + await crawl_all(second)
+    assert sorted(fetched) == sorted(one.host + shown(one.entry) for one in seeds)
+
+
 async def test_a_seed_is_fetched_whose_robots_txt_has_moved_to_a_shard_without_pages(
     sharded: SharedCrawl,
 ) -> None:
