@@ -91,6 +91,7 @@ audit:
 
 .venv/dev.ready: .venv/run.ready requirements-dev.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.lock
+	@$(BIN)/python -m tests.servers.debian
 	@touch $@
 
 # Writes the locks anew from pyproject.toml, with plain pins.

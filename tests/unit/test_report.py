@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,11 +15,11 @@ from crawlproj.output.report.model import Report
 from crawlproj.output.report.page import to_html, write_page
 from crawlproj.output.report.reading import read_report
 from crawlproj.output.report.text import to_text
+from tests.servers.debian import needed
 from tests.unit.written_parts import as_csv, as_jsonl, failure, page
 
 HTML = {"content_type": "text/html", "size": 100, "title": "A title", "worker": "w1"}
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u202e\x00"
-CHROMIUM = shutil.which("chromium")
 
 
 def html_page(url: str, second: int = 0, **changes: Any) -> dict[str, Any]:
@@ -251,16 +250,14 @@ def test_a_page_appears_whole_or_not_at_all(report: Report, tmp_path: Path) -> N
     assert (tmp_path / "report.html").read_text().endswith("</html>")
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
 def test_in_a_browser_tables_can_be_sorted_and_nothing_hostile_runs(
     hostile: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "report.html"
     file.write_text(hostile, encoding="utf-8")
-    assert CHROMIUM is not None
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
     profile = f"--user-data-dir={tmp_path / 'profile'}"
-    command = [CHROMIUM, *options, profile, "--dump-dom", file.as_uri()]
+    command = [needed("chromium"), *options, profile, "--dump-dom", file.as_uri()]
     shown = subprocess.run(command, capture_output=True, check=True, timeout=120).stdout.decode()
     assert shown.count('<button type="button">') > 3, "its own script has not run"
     assert shown.count("<script>") == 1
