@@ -87,6 +87,7 @@ ATTRIBUTES = Kind(
         "canonical": TEXT,
         "structured": JSON,
         "fetched_at": TIME,
+        "problem": TEXT,
     },
     "fetched_at",
     ("url",),

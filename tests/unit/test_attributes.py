@@ -139,27 +139,35 @@ def test_a_page_that_takes_forever_has_an_empty_row_and_the_next_one_a_full_one(
     finally:
         reader.close()
     assert tuple(hostile) == tuple(good) == COLUMNS
-    assert hostile["url"] == "https://x.example/deep"
-    assert {hostile[name] for name in COLUMNS if name not in ("url", "fetched_at")} == {None}
-    assert good["title"] == "Good"
+    said = {name: value for name, value in hostile.items() if value is not None}
+    assert said.keys() == {"url", "fetched_at", "problem"}
+    assert said["url"] == "https://x.example/deep"
+    assert said["problem"] == "takes more than 2 s of computing"
+    assert (good["title"], good["problem"]) == ("Good", None)
     assert "No attributes of https://x.example/deep" in caplog.text
 
 
-def test_a_helper_that_was_killed_costs_the_next_page_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    started: list[subprocess.Popen[bytes]] = []
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
+    """The helpers that were started."""
+    found: list[subprocess.Popen[bytes]] = []
 
     class Noted(subprocess.Popen[bytes]):
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__(*args, **kwargs)
-            started.append(self)
+            found.append(self)
 
     monkeypatch.setattr(subprocess, "Popen", Noted)
+    return found
+
+
+def test_a_helper_that_was_killed_costs_the_next_page_nothing(
+    started: list[subprocess.Popen[bytes]],
+) -> None:
     reader = PageReader(None)
     try:
         reader.read(page("<title>First</title>"))
-        os.kill(started[0].pid, signal.SIGKILL)
+        os.killpg(started[0].pid, signal.SIGKILL)
         os.waitid(os.P_PID, started[0].pid, os.WEXITED | os.WNOWAIT)
         second = json.loads(reader.read(page("<title>Second</title>")))
         reader.read(page(NESTED))
@@ -167,6 +175,25 @@ def test_a_helper_that_was_killed_costs_the_next_page_nothing(
         reader.close()
     assert second["title"] == "Second"
     assert len(started) == 2  # a page that takes forever is not asked for twice
+
+
+def test_a_site_whose_pages_take_forever_has_ever_less_time_and_others_have_theirs(
+    monkeypatch: pytest.MonkeyPatch, started: list[subprocess.Popen[bytes]]
+) -> None:
+    monkeypatch.setattr(reader_module, "PAGE_S", 0.5)
+    reader = PageReader(None)
+    try:
+        hosts = ["x.example", "www.x.example", "x.example", "x.example", "y.example"]
+        rows = [json.loads(reader.read(page(NESTED, f"https://{host}/"))) for host in hosts]
+        good = json.loads(reader.read(page("<title>Good</title>", "https://x.example/good")))
+    finally:
+        reader.close()
+    limits = [0.5, 0.25, 0.125, 0.125, 0.5]
+    assert [row["problem"] for row in rows] == [
+        f"takes more than {limit_s} s of computing" for limit_s in limits
+    ]
+    assert good["title"] == "Good"
+    assert len(started) == 1  # to read on takes no new start
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urljoin
 
 from resiliparse.parse.html import HTMLTree
@@ -21,28 +21,52 @@ _spaces = re.compile(r"\s+")
 _tags = re.compile(r"<[^>]*>")
 
 
+class Elements(NamedTuple):
+    """Which elements are looked for."""
+
+    selector: str
+    """Of CSS."""
+    sign: bytes = b""
+    """What the markup has in lower case if there is such an element: to look for that takes a third
+    of what most selectors take."""
+
+
+META = Elements("meta[content]", b"<meta")
+BASE = Elements("base[href]", b"<base")
+
+
 class Facts:
     """A page, parsed once."""
 
     def __init__(self, markup: str, url: str) -> None:
         self.markup = markup
+        self._lower = markup.encode("utf-8", "replace").lower()
+        self._signs: dict[bytes, bool] = {}
         self.url = url
         self.tree = HTMLTree.parse(markup)
 
-    def all(self, selector: str, most: int = MOST_TAGS) -> Iterator[Any]:
-        """The elements that a selector of CSS finds, in the order of the page."""
-        return islice(iter(self.tree.document.query_selector_all(selector)), most)
+    def all(self, wanted: Elements, most: int = MOST_TAGS) -> Iterator[Any]:
+        """Such elements, in the order of the page."""
+        if not self._has(wanted.sign):
+            return iter(())
+        return islice(iter(self.tree.document.query_selector_all(wanted.selector)), most)
 
-    def text_of(self, selector: str) -> str | None:
+    def _has(self, sign: bytes) -> bool:
+        found = self._signs.get(sign)
+        if found is None:
+            found = self._signs[sign] = sign in self._lower
+        return found
+
+    def text_of(self, wanted: Elements) -> str | None:
         """What the first of them says that says something."""
-        found = (one_line(node.text[: 4 * MAX_VALUE]) for node in self.all(selector, 5))
+        found = (one_line(node.text[: 4 * MAX_VALUE]) for node in self.all(wanted, 5))
         return next(filter(None, found), None)
 
     @cached_property
     def metas(self) -> dict[str, list[str]]:
         """`<meta>` by lower-case name, property or itemprop: its contents, as text."""
         found: dict[str, list[str]] = {}
-        for meta in self.all("meta[content]"):
+        for meta in self.all(META):
             name = meta.getattr("property") or meta.getattr("name") or meta.getattr("itemprop")
             content = one_line(meta.getattr("content")[:MAX_VALUE])
             if name and content:
@@ -56,7 +80,7 @@ class Facts:
     @cached_property
     def base(self) -> str:
         """What relative URLs of the page are relative to."""
-        href = next((node.getattr("href") for node in self.all("base[href]", 1)), "")
+        href = next((node.getattr("href") for node in self.all(BASE, 1)), "")
         return self.absolute(href, self.url) or self.url
 
     def absolute(self, href: str | None, base: str | None = None) -> str | None:

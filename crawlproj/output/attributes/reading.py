@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
 from crawlproj.output.attributes.dates import date_in_path, read_date
-from crawlproj.output.attributes.facts import MAX_VALUE, Facts, one_line, without_tags
+from crawlproj.output.attributes.facts import MAX_VALUE, Elements, Facts, one_line, without_tags
 from crawlproj.output.attributes.structured import Structured, names_in, types_of
 from crawlproj.output.attributes.text import language_of, main_text
 
@@ -40,14 +39,25 @@ _AUTHORS = (
     *("author", "article:author", "og:article:author", "dc.creator", "dcterms.creator"),
     *("citation_author", "parsely-author", "sailthru.author", "byl", "twitter:data1"),
 )
-_TIMES = "time[pubdate], time[class*=publish], [class*=published][datetime], article time[datetime]"
-_DATED = "[class*=publish], [class*=entry-date], [class*=post-date], [class*=dateline]"
-_BYLINES = "[rel=author], [class~=author], [class*=byline], [class*=author-name]"
+_HEADING = Elements("h1", b"<h1")
+_TIME = Elements("time", b"<time")
+_TIMES = Elements(
+    "time[pubdate], time[class*=publish], [class*=published][datetime], article time[datetime]",
+    b"time",
+)
+_UPDATED = Elements("time[class*=updated], time[class*=modif]", b"<time")
+_DATED = Elements("[class*=publish], [class*=entry-date], [class*=post-date], [class*=dateline]")
+_BYLINES = Elements("[rel=author], [class~=author], [class*=byline], [class*=author-name]")
+_VIDEO = Elements("video[src], video source[src]", b"<video")
+_FRAME = Elements("iframe", b"<iframe")
 _BY = re.compile(r"^(?:by|von|par|por|di|da|door|written by|author)\b[\s:]*", re.IGNORECASE)
 
-_COPYRIGHT = re.compile(
-    r"©|&copy;|&#169;|&#xa9;|\(c\)(?=\s*(?:19|20)\d\d)|copyright", re.IGNORECASE
+_SIGNS = (
+    *("©", "&copy;", "&#169;", "&#xa9;", "&#xA9;", "(c)", "(C)"),
+    *("copyright", "Copyright", "COPYRIGHT"),
 )
+"""Of a copyright. To look for each takes a tenth of what a pattern for all takes."""
+_YEAR_FOLLOWS = re.compile(r"...\s*(?:19|20)\d\d")
 _YEARS = r"(?:(?:19|20)\d\d(?:\s*[-–—,/]\s*(?:(?:19|20)?\d\d|present|today|heute))?)"
 _OWNER = re.compile(
     rf"(?:©|\(c\)|copyright|by|{_YEARS}|[\s,:;.|–-])*(?P<name>[^\W\d_][^|•·©\n]{{1,120}}?)"
@@ -71,24 +81,23 @@ def read_attributes(markup: str, url: str, declared: str, canonical: str) -> dic
     `canonical` what it says of its URL, if that is known already."""
     facts = Facts(markup[:MAX_MARKUP], url)
     structured = Structured(facts)
-    text = main_text(facts)
     said = declared or facts.meta("og:locale", "content-language", "dc.language")
-    return {
+    found = {
         "title": _title(facts, structured),
         "description": _first_text(
             facts.meta("description", "og:description", "twitter:description", "dc.description"),
             structured.value("description"),
         ),
-        "language": language_of(text, said),
         "published": _published(facts, structured),
         "modified": _modified(facts, structured),
         "author": _author(facts, structured),
         "owner": _owner(facts, structured),
-        "text": text,
         "videos": _videos(facts, structured),
         "canonical": canonical or facts.absolute(facts.meta("og:url")),
         "structured": structured.as_json(),
     }
+    text = main_text(facts)
+    return {**found, "text": text, "language": language_of(text, said)}
 
 
 def _first_text(*values: Any) -> str | None:
@@ -104,7 +113,7 @@ def _title(facts: Facts, structured: Structured) -> str | None:
         structured.value("headline"),
         facts.meta("twitter:title"),
         facts.tree.title,
-        facts.text_of("h1"),
+        facts.text_of(_HEADING),
     )
 
 
@@ -124,8 +133,7 @@ def _published(facts: Facts, structured: Structured) -> str | None:
 
 def _modified(facts: Facts, structured: Structured) -> str | None:
     return _first_date(_of_metas(structured, facts, _MODIFIED, "dateModified")) or _first_date(
-        node.getattr("datetime")
-        for node in facts.all("time[class*=updated], time[class*=modif]", 3)
+        node.getattr("datetime") for node in facts.all(_UPDATED, 3)
     )
 
 
@@ -143,7 +151,7 @@ def _times(facts: Facts) -> Iterator[str]:
         yield node.getattr("datetime") or one_line(node.text[:MAX_NAME])
     for node in facts.all(_DATED, 5):
         yield one_line(node.text[:MAX_NAME])
-    found = list(facts.all("time", 3))
+    found = list(facts.all(_TIME, 3))
     if len(found) == 1:
         yield found[0].getattr("datetime") or one_line(found[0].text[:MAX_NAME])
 
@@ -179,9 +187,19 @@ def _owner(facts: Facts, structured: Structured) -> str | None:
 def _notices(markup: str) -> Iterator[str]:
     """Lines with a sign of copyright near the end of a page, where its own is."""
     tail = markup[-MAX_TAIL:]
-    for found in deque(_COPYRIGHT.finditer(tail), MOST_NOTICES):
-        line = tail[found.start() : found.start() + 2 * MAX_NAME]
+    for at in sorted(_places(tail))[-MOST_NOTICES:]:
+        line = tail[at : at + 2 * MAX_NAME]
         yield without_tags(line.rpartition("<")[0] or line)
+
+
+def _places(text: str) -> Iterator[int]:
+    """Where the signs stand; a letter in brackets is one if a year follows."""
+    for sign in _SIGNS:
+        at = text.find(sign)
+        while at >= 0:
+            if sign[0] != "(" or _YEAR_FOLLOWS.match(text, at):
+                yield at
+            at = text.find(sign, at + 1)
 
 
 def _holder(notice: str) -> str | None:
@@ -210,9 +228,9 @@ def _video_addresses(facts: Facts, structured: Structured) -> Iterator[str]:
         if any(one.endswith("VideoObject") for one in types_of(node)):
             values = node.get("contentUrl"), node.get("embedUrl")
             yield from (value for value in values if isinstance(value, str))
-    for node in facts.all("video[src], video source[src]", MOST_VIDEOS):
+    for node in facts.all(_VIDEO, MOST_VIDEOS):
         yield node.getattr("src")
-    for node in facts.all("iframe", MOST_VIDEOS):
+    for node in facts.all(_FRAME, MOST_VIDEOS):
         src = node.getattr("src") or node.getattr("data-src") or ""
         if src and _is_player(facts.absolute(src)):
             yield src

@@ -21,6 +21,9 @@ MAX_BODY = 4_000_000
 
 READY = "ready"
 """What the process says once it can read pages."""
+OUT_OF_TIME = (None, "")
+"""What it says of a page that it had to leave unread; else the line of its row, and what went wrong
+with it."""
 
 _LENGTH = struct.Struct(">I")
 
@@ -30,9 +33,9 @@ def make_rule(text: str | None) -> Rule:
     return parse_rule(text) if text else lambda row: True
 
 
-def row_of(page: PageToRead, found: Mapping[str, Any]) -> dict[str, Any]:
+def row_of(page: PageToRead, found: Mapping[str, Any], problem: str = "") -> dict[str, Any]:
     """All columns; what was not found is None."""
-    known = {"url": page.url, "fetched_at": page.fetched_at, **found}
+    known = {"url": page.url, "fetched_at": page.fetched_at, "problem": problem or None, **found}
     return {name: known.get(name) for name in COLUMNS}
 
 

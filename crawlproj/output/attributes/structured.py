@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from crawlproj.output.attributes.facts import MAX_VALUE, Facts, one_line
+from crawlproj.output.attributes.facts import MAX_VALUE, Elements, Facts, one_line
 
 MAX_SCRIPT = 262_144
 """Characters of one block of JSON-LD; a longer one is not read."""
@@ -27,7 +27,11 @@ MAIN = re.compile(
 )
 """Types of what a page is about; others are about its site, its path or its publisher."""
 
-_MARKED = "[itemprop], [itemscope]:not([itemprop])"  # an element that fits both would come twice
+_MARKED = Elements(
+    "[itemprop], [itemscope]:not([itemprop])",  # an element that fits both would come twice
+    b"itemprop",  # an item without properties is none
+)
+_JSON_LD = Elements("script[type*='ld+json' i]", b"ld+json")
 _wrapping = re.compile(r"^\s*(?:<!--|//<!\[CDATA\[|<!\[CDATA\[)|(?:-->|//\]\]>|\]\]>)\s*$")
 
 Node = dict[str, Any]
@@ -84,7 +88,7 @@ class Structured:
 
 
 def _json_ld(facts: Facts) -> Iterator[Any]:
-    for script in facts.all("script[type*='ld+json' i]", 20):
+    for script in facts.all(_JSON_LD, 20):
         text = _wrapping.sub("", script.text)
         if len(text) > MAX_SCRIPT:
             continue

@@ -6,9 +6,10 @@ import re
 from typing import Any
 
 from resiliparse.extract.html2text import extract_plain_text
+from resiliparse.parse.html import HTMLTree
 from resiliparse.parse.lang import detect_fast
 
-from crawlproj.output.attributes.facts import Facts
+from crawlproj.output.attributes.facts import Elements, Facts
 
 MAX_TEXT = 100_000
 """Characters of a text."""
@@ -32,10 +33,13 @@ COMMON = frozenset((
 """Languages that most pages are in."""
 
 _BODIES = (
-    "[itemprop=articleBody], [class*=article-body], [class*=article__body], [class*=entry-content],"
-    "[class*=post-content], [class*=post-body], [class*=article-content], [class*=story-body]",
-    "article",
-    "main, [role=main]",
+    Elements(
+        "[itemprop=articleBody], [class*=article-body], [class*=article__body],"
+        "[class*=entry-content], [class*=post-content], [class*=post-body],"
+        "[class*=article-content], [class*=story-body]"
+    ),
+    Elements("article", b"<article"),
+    Elements("main, [role=main]", b"main"),
 )
 """Where the text of a page may stand, the narrowest first."""
 MOST_BODIES = 60
@@ -48,22 +52,37 @@ _PRIMARY = re.compile(r"[a-z]{2,3}(?=$|[-_])", re.IGNORECASE)
 
 
 def main_text(facts: Facts) -> str | None:
-    """What the page has to say; None if that is nothing."""
+    """What the page has to say; None if that is nothing. To be asked last: of the page nothing is
+    left then but where its text stands."""
     body = _body(facts)
-    found = _plain(body.html[:MAX_JUDGED_MARKUP]) if body is not None else ""
+    is_long = len(facts.markup) > MAX_JUDGED_MARKUP
+    found = _text_in(body, facts, is_long=is_long) if body is not None else ""
     if len(found) < LEAST_BODY:
-        page = facts.tree.body
-        is_long = page is not None and len(facts.markup) > MAX_JUDGED_MARKUP
-        found = _plain(page.html[:MAX_JUDGED_MARKUP] if is_long else facts.tree)
+        whole = facts.tree if body is None or is_long else HTMLTree.parse(facts.markup)
+        is_cut = is_long and whole.body is not None
+        found = _plain(whole.body.html[:MAX_JUDGED_MARKUP] if is_cut else whole)
     return found[:MAX_TEXT].rstrip() or None
+
+
+def _text_in(body: Any, facts: Facts, *, is_long: bool) -> str:
+    """The text of an element. To leave the page with nothing else is quicker than to parse the
+    element once more."""
+    if is_long:
+        return _plain(body.html[:MAX_JUDGED_MARKUP])
+    page = facts.tree.body
+    if body.tag not in ("body", "html"):
+        page.append_child(body)
+        while page.first_child != body:
+            page.remove_child(page.first_child)
+    return _plain(facts.tree)
 
 
 def _body(facts: Facts) -> Any:
     """The element that the text stands in; None if none is marked as that."""
     page = facts.tree.body
     most = len(page.text) if page is not None else 0
-    for selector in _BODIES:
-        bodies = list(facts.all(selector, MOST_BODIES + 1))
+    for wanted in _BODIES:
+        bodies = list(facts.all(wanted, MOST_BODIES + 1))
         if 1 <= len(bodies) <= MOST_BODIES:
             sizes = [len(body.text) for body in bodies[:MOST_COMPARED]]
             largest = max(sizes)
