@@ -49,7 +49,8 @@ class Retry:
 
     entry: bytes
     is_another: bool = False
-    """Whether the entry is another request than the one tried, so that attempts begin anew."""
+    """Whether the entry is another request than the one tried: attempts begin anew, and it waits
+    for nothing but its turn at its host."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,8 +99,7 @@ class RetryPolicy:
             case Filtered(reason):
                 settled = Settlement(token, "filtered", reason=reason)
             case Retry(entry, is_another):
-                tried = 0 if is_another else attempt.attempts - 1
-                delay_ms = self.retry_delay_ms * 2**tried
+                delay_ms = 0 if is_another else self.retry_delay_ms * 2 ** (attempt.attempts - 1)
                 settled = Settlement(token, "retry", entry=entry, delay_ms=delay_ms)
             case PutOff(rest_ms):
                 settled = Settlement(token, "wait", delay_ms=rest_ms, hold_ms=rest_ms)

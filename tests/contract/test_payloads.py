@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from binascii import crc32
 from hashlib import sha256
 
 from crawlproj.frontier import keys, payloads
@@ -23,13 +24,15 @@ async def test_a_payload_that_one_worker_has_kept_is_known_to_another(crawl: Sha
 async def test_what_is_none_of_ours_is_not_known(crawl: SharedCrawl) -> None:
     worker = await crawl.join("one")
     await payloads.keep(worker.shards, {A: MET[A]})
+    mark = crc32(worker.shards[0].epoch.encode()).to_bytes(4, "big")
     for bad in (
         b"",
         b"123",
         b"1234",
-        b"1234ftp://x/",
-        b"1234http://x/\r\nX: y",
-        b"1234http://\xff",
+        mark + b"1234ftp://x/",
+        mark + b"1234http://x/\r\nX: y",
+        mark + b"1234http://\xff",
+        b"\0\0\0\0" + b"1234http://of.another.epoch/",
     ):
         for number in range(crawl.shards):
             crawl.redis.hset(keys.payloads(CRAWL, number), A[: payloads.KEY_BYTES], bad)
@@ -53,3 +56,14 @@ async def test_a_crawl_that_was_purged_has_met_nothing(crawl: SharedCrawl) -> No
     await purge(worker)
     again = await crawl.join("one")
     assert await payloads.known(again.shards, [A, B]) == {}
+
+
+async def test_what_a_late_worker_tells_of_the_crawl_before_is_not_referred_to(
+    crawl: SharedCrawl,
+) -> None:
+    late = await crawl.join("late")
+    await purge(late)
+    worker = await crawl.join("one")
+    await payloads.keep(late.shards, {A: MET[A]})
+    await payloads.keep(worker.shards, {B: MET[B]})
+    assert await payloads.known(worker.shards, [A, B]) == {B: MET[B]}

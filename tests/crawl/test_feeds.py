@@ -7,11 +7,13 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -261,6 +263,71 @@ def test_a_feed_with_an_unknown_name_in_its_uri_stops_the_start(project: Path) -
     assert "The feed 'pages-%(wrker)s.json' cannot be named: KeyError('wrker')" in done.stderr
     assert done.returncode != 0
     assert not output(project).exists()
+
+
+class Bucket(BaseHTTPRequestHandler):
+    """As much of S3 as takes in files."""
+
+    files: ClassVar[dict[str, bytes]] = {}
+    timeout = 60
+
+    def do_PUT(self) -> None:
+        self.files[self.path] = self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        self.send_header("ETag", '"1"')
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+        """Nobody reads it."""
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Where feeds of `s3://` go."""
+    monkeypatch.setenv("AWS_REQUEST_CHECKSUM_CALCULATION", "when_required")  # bodies as they are
+    monkeypatch.setattr(Bucket, "files", {})
+    with ThreadingHTTPServer(("127.0.0.1", 0), Bucket) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_parts_go_to_s3_beside_those_on_disk_and_are_merged_like_them(
+    project: Path, bucket: str
+) -> None:
+    settings = (
+        SETTINGS
+        + f"""
+AWS_ENDPOINT_URL, AWS_REGION_NAME = "{bucket}", "us-east-1"
+AWS_ACCESS_KEY_ID = AWS_SECRET_ACCESS_KEY = "a"
+from crawlproj.output.feeds import default_feeds
+FEEDS = default_feeds() | {{
+    "s3://kept/%(crawl)s/pages-%(worker)s-%(batch_id)04d.jsonl": {{
+        "format": "jsonl",
+        "item_classes": ["crawlproj.items.PageItem"],
+        "batch_item_count": 2,
+    }},
+}}
+"""
+    )
+    (project / "project_settings.py").write_text(settings)
+    crawl(project, "many", "-a", "pages=3")
+    names = [f"/kept/site/pages-host_1_a-{number:04d}.jsonl" for number in (1, 2)]
+    assert sorted(Bucket.files) == names
+    copied = project / "copied"
+    copied.mkdir()
+    for name, content in Bucket.files.items():
+        (copied / Path(name).name).write_bytes(content)
+    merge.merge(copied, project / "from_s3")
+    merge.merge(output(project), project / "from_disk")
+    assert [row["url"] for row in json_rows(project / "from_s3" / "pages.jsonl")] == [
+        f"http://a.test/{number}" for number in range(3)
+    ]
+    read = [(project / name / "pages.csv").read_bytes() for name in ("from_s3", "from_disk")]
+    assert read[0] == read[1]
 
 
 def test_hostile_text_keeps_its_row_in_every_format(project: Path) -> None:

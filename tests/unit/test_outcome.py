@@ -96,6 +96,7 @@ def test_the_last_word_counts_but_what_was_put_off_stays_so() -> None:
         (Done(), Settlement(7, "done", status=200, size=9)),
         (Failed("size"), Settlement(7, "dead", reason="size", status=200, size=9)),
         (Retry(b"e"), Settlement(7, "retry", entry=b"e", delay_ms=2000, status=200, size=9)),
+        (Retry(b"e", is_another=True), Settlement(7, "retry", entry=b"e", status=200, size=9)),
         (PutOff(400), Settlement(7, "wait", delay_ms=400, hold_ms=400, status=200, size=9)),
         (Returned(30, "g"), Settlement(7, "return", hold_ms=30 + CLOCK_MS, group="g")),
         (Filtered("noindex"), Settlement(7, "filtered", reason="noindex")),
