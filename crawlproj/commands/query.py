@@ -11,7 +11,8 @@ from typing import IO, TYPE_CHECKING
 
 from crawlproj.config import Config
 from crawlproj.errors import ConfigError
-from crawlproj.operate.command import ProjectCommand, check_file, offer_json, printable
+from crawlproj.operate.command import ProjectCommand, check_file, offer_json
+from crawlproj.operate.plain_text import printable
 from crawlproj.output.folder import NothingThere, sources_of
 
 if TYPE_CHECKING:

@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from functools import partial
-from pathlib import Path
 
-from scrapy import Request
-
-from crawlproj.config import Config
 from crawlproj.frontier.frontier import Frontier
-from crawlproj.frontier.plan import Plan
 from crawlproj.operate import why
 from crawlproj.operate.command import FrontierCommand, show
-from crawlproj.politeness import kept_verdict
-from crawlproj.politeness.stage import user_agent_of
-from crawlproj.worker import join
-from crawlproj.worker.seen_filter import SeenFilter
+from crawlproj.operate.look_up import look_up
 
 
 class Command(FrontierCommand):
@@ -30,19 +21,7 @@ class Command(FrontierCommand):
 
     async def work(self, frontier: Frontier, rest: list[str], opts: argparse.Namespace) -> int:
         assert self.settings is not None
-        config = Config.from_settings(self.settings)
-        begun = await frontier.attach()
-        identity = join.Identity.of(frontier.plan if begun else Plan.of(config))
-        requests = SeenFilter.of_project(self.settings, identity)
-        folder = Path(config.output) / frontier.crawl
-        found = await why.trace(
-            frontier,
-            rest[0],
-            folder,
-            identity.drop,
-            key_of=lambda url: requests.address(Request(url)).key,
-            refusal_of=partial(kept_verdict.refusal, frontier, user_agent_of(self.settings)),
-        )
+        found = await look_up(frontier, self.settings, rest[0])
         told = {"url": rest[0], "state": found.state, "text": found.text, **found.details}
         show(opts, told, f"{rest[0]}: {found.text}")
         return 1 if found.state in (why.NEVER, "refused") else 0

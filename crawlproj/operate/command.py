@@ -9,9 +9,8 @@ import argparse
 import asyncio
 import json
 import os
-import re
 import sys
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -28,6 +27,8 @@ from crawlproj.errors import ConfigError, CrawlError
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.pacing import Overrides
 from crawlproj.operate import crawls
+from crawlproj.operate.control import Answer
+from crawlproj.operate.plain_text import printable
 from crawlproj.operate.profiles import refuse_unknown_profile, settle_project
 from crawlproj.server import connection
 from crawlproj.urls import UrlError, normalise
@@ -35,9 +36,6 @@ from crawlproj.worker import join
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
-
-_CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
-"""All but line breaks."""
 
 ARGUMENTS_OF = "site"
 """The spider whose arguments are known; those of others are their own affair."""
@@ -148,6 +146,18 @@ class FrontierCommand(ProjectCommand):
         raise NotImplementedError
 
 
+class StateCommand(FrontierCommand):
+    """A command that all workers of a crawl obey: `change` tells them (control.py)."""
+
+    change: Callable[[Frontier], Awaitable[Answer]]
+
+    async def work(self, frontier: Frontier, rest: list[str], opts: argparse.Namespace) -> int:
+        answer = await self.change(frontier)
+        told = {"state": answer.state, **answer.details}
+        show(opts, told, f"{frontier.crawl}: {answer.text}")
+        return 0 if answer.is_done else 1
+
+
 @asynccontextmanager
 async def connected(
     settings: BaseSettings | None, *, may_begin: bool = False
@@ -182,11 +192,6 @@ def show(opts: argparse.Namespace, found: Any, text: str) -> None:
 def print_error(text: str) -> None:
     """Say what is wrong, on standard error."""
     print(printable(text), file=sys.stderr)
-
-
-def printable(text: str) -> str:
-    """A text that does nothing to a terminal but show: what the web says may hold its commands."""
-    return _CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 def hide_usage(parser: argparse.ArgumentParser) -> None:

@@ -13,8 +13,8 @@ from html import escape
 from xml.sax.saxutils import quoteattr
 
 from crawlproj.items import PERMANENT, TRANSIENT
-from crawlproj.operate.command import printable
 from crawlproj.operate.link_report import LinkReport, as_json
+from crawlproj.operate.plain_text import in_direction, in_one_line
 from crawlproj.output.broken_links import ANCHOR, Broken, LinkTo
 from crawlproj.plural import counted
 
@@ -25,15 +25,8 @@ HEADINGS = {
 }
 MOST_OPEN = 10
 """Links to something broken that a page of HTML shows without being asked."""
-_DIRECTIONS = re.compile("[\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]")
-"""Marks that turn the direction of text, and of what is shown after it."""
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#|~!])")
-
-
-def _shown(text: str) -> str:
-    """On one line, and in the direction of the line."""
-    return printable(_DIRECTIONS.sub("", " ".join(text.split())))
 
 
 def _why(one: Broken) -> str:
@@ -56,16 +49,16 @@ def to_text(report: LinkReport, most_sources: int | None = None) -> str:
             lines += [f"{heading}:", ""]
             for one in found:
                 lines += [*_text_of(one, most_sources), ""]
-    return "\n".join([*lines, _shown(report.summary)]) + "\n"
+    return "\n".join([*lines, in_one_line(report.summary)]) + "\n"
 
 
 def _text_of(one: Broken, most: int | None) -> Iterator[str]:
-    yield f"  {_shown(one.url)}  {_why(one)}"
+    yield f"  {in_one_line(one.url)}  {_why(one)}"
     links = _links(one)
     for link in links[:most]:
-        said = f'  "{_shown(link.text)}"' if link.text else ""
-        by = f"  through {_shown(link.target)}" if _is_led(link, one) else ""
-        yield f"    {_shown(link.source)}{said}{by}"
+        said = f'  "{in_one_line(link.text)}"' if link.text else ""
+        by = f"  through {in_one_line(link.target)}" if _is_led(link, one) else ""
+        yield f"    {in_one_line(link.source)}{said}{by}"
     if most is not None and len(links) > most:
         yield f"    and {counted(len(links) - most, 'more link')}"
     if not links:
@@ -79,7 +72,7 @@ def _is_led(link: LinkTo, one: Broken) -> bool:
 
 def to_line(report: LinkReport) -> str:
     """The report in a line, for a terminal."""
-    return _shown(report.summary)
+    return in_one_line(report.summary)
 
 
 def to_json(report: LinkReport) -> str:
@@ -130,12 +123,12 @@ def to_markdown(report: LinkReport) -> str:
 
 
 def _markdown(text: str) -> str:
-    return escape(_MARKDOWN.sub(r"\\\1", _shown(text)), quote=False)
+    return escape(_MARKDOWN.sub(r"\\\1", in_one_line(text)), quote=False)
 
 
 def _autolink(url: str) -> str:
     is_url = url.startswith(("http://", "https://")) and not re.search(r"[\s<>]", url)
-    return f"<{_shown(url)}>" if is_url else _markdown(url)
+    return f"<{in_one_line(url)}>" if is_url else _markdown(url)
 
 
 _PAGE = """<!DOCTYPE html>
@@ -175,7 +168,7 @@ def to_html(report: LinkReport) -> str:
         for kind, heading in HEADINGS.items()
         if (found := report.of_kind(kind))
     ]
-    summary = escape(_DIRECTIONS.sub("", report.summary))
+    summary = escape(in_direction(report.summary))
     return _PAGE.format(summary=summary, sections="\n".join(sections))
 
 
@@ -189,7 +182,7 @@ def _html_of(one: Broken) -> str:
 
 
 def _said(link: LinkTo) -> str:
-    return f"<q>{escape(_DIRECTIONS.sub('', link.text))}</q>" if link.text else ""
+    return f"<q>{escape(in_direction(link.text))}</q>" if link.text else ""
 
 
 def _anchor(url: str) -> str:

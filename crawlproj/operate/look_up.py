@@ -1,0 +1,37 @@
+"""What became of a URL, by a project's settings: what `scrapy why` and the views ask."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scrapy import Request
+
+from crawlproj.config import Config
+from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.plan import Plan
+from crawlproj.operate import why
+from crawlproj.politeness import kept_verdict
+from crawlproj.politeness.stage import user_agent_of
+from crawlproj.worker import join
+from crawlproj.worker.seen_filter import SeenFilter
+
+if TYPE_CHECKING:
+    from scrapy.settings import Settings
+
+
+async def look_up(frontier: Frontier, settings: Settings, url: str) -> why.Trace:
+    """Look for it in the frontier and in the files of this machine."""
+    config = Config.from_settings(settings)
+    begun = await frontier.attach()
+    identity = join.Identity.of(frontier.plan if begun else Plan.of(config))
+    requests = SeenFilter.of_project(settings, identity)
+    return await why.trace(
+        frontier,
+        url,
+        Path(config.output) / frontier.crawl,
+        identity.drop,
+        key_of=lambda text: requests.address(Request(text)).key,
+        refusal_of=partial(kept_verdict.refusal, frontier, user_agent_of(settings)),
+    )
