@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -23,16 +22,12 @@ from scrapy.utils.conf import arglist_to_dict
 
 from crawlproj.config import Config
 from crawlproj.errors import ConfigError
-from crawlproj.operate import crawls
 from crawlproj.operate.command import ProjectCommand, check_start
 from crawlproj.operate.fleet import WorkerSlot
-from crawlproj.operate.status_view import in_one_line, still_finished
+from crawlproj.operate.fleet_view import FleetView, fleet_view
 from crawlproj.output.gather import gatherings
-from crawlproj.server import connection
 
 LOOK_EVERY_S = 0.2
-PRINT_EVERY_S = 1.0
-LINE = 78
 
 
 class Command(ProjectCommand):
@@ -75,7 +70,7 @@ class Command(ProjectCommand):
         shared = ["-s", f"CRAWL_RUN_ID={run}"]
         files, told = gatherings(self.settings, opts.output, opts.overwrite_output, run)
         command = [*_command(args[0], opts), *shared, *told]
-        fleet = Fleet(command, folder, config.worker_id, Progress(start.crawl, start.redis))
+        fleet = Fleet(command, folder, config.worker_id, fleet_view(start.crawl, start.redis))
         exit_code = fleet.run(opts.workers)
         for file in files:
             print(file.gather(self.settings, may_repeat=fleet.has_lost_workers))
@@ -85,15 +80,14 @@ class Command(ProjectCommand):
 class Fleet:
     """Worker processes, their logs, and their common end."""
 
-    def __init__(
-        self, command: list[str], folder: Path, name: str, progress: Callable[[], str]
-    ) -> None:
+    def __init__(self, command: list[str], folder: Path, name: str, view: FleetView) -> None:
         self._command = command
-        self._progress = progress
+        self._view = view
         self._folder = folder
         self._name = name
         self._slots: list[WorkerSlot] = []
         self._is_stopping = False
+        self._signals = self._signals_told = 0
 
     def run(self, count: int) -> int:
         """Start the workers, wait for all of them; 0 if each ended well."""
@@ -104,8 +98,9 @@ class Fleet:
             _keep_earlier_log(log)
             slot = WorkerSlot(f"worker {number}", partial(self._start, log, number))
             self._slots.append(slot)
-            print(f"{slot.name}: process {slot.process.pid}, log in {log}", flush=True)
+            self._view.say(f"{slot.name}: process {slot.process.pid}, log in {log}")
         self._wait()
+        self._view.close()
         failures = list(filter(None, (slot.failure for slot in self._slots)))
         for failure in failures:
             print(failure, file=sys.stderr)
@@ -120,29 +115,19 @@ class Fleet:
         return any(slot.has_lost for slot in self._slots)
 
     def _wait(self) -> None:
-        """Show how the crawl stands until all workers have ended: in one line on a terminal."""
-        is_terminal = sys.stdout.isatty()
-        every_s = PRINT_EVERY_S if is_terminal else 5 * PRINT_EVERY_S
-        told_at, told = time.monotonic(), ""
+        """Show how the crawl stands until all workers have ended."""
         while self._goes_on():
             time.sleep(LOOK_EVERY_S)
-            if time.monotonic() - told_at < every_s:
-                continue
-            told_at, before, told = time.monotonic(), told, self._progress()
-            if told and told != before:
-                width = max(LINE, len(before))  # covers what stood there
-                print(
-                    f"\r{told:<{width}}" if is_terminal else told, end="" if is_terminal else "\n"
-                )
-                sys.stdout.flush()
-        if is_terminal:
-            print()
+            if self._signals > self._signals_told:
+                self._signals_told = self._signals
+                self._view.warn("stopping the workers; once more ends them at once")
+            self._view.show()
 
     def _goes_on(self) -> bool:
         """Replace workers that ended early; False once all have ended."""
         for slot in self._slots:
             if not self._is_stopping and (replaced := slot.replace()):
-                print(replaced, flush=True)
+                self._view.say(replaced)
         return any(slot.is_running for slot in self._slots)
 
     def _start(self, log: Path, number: int) -> subprocess.Popen[bytes]:
@@ -157,8 +142,8 @@ class Fleet:
             )
 
     def _pass_on(self, number: int, _: Any) -> None:
-        print("stopping the workers; once more ends them at once", file=sys.stderr)
         self._is_stopping = True
+        self._signals += 1
         for slot in self._slots:
             if slot.is_running:
                 slot.process.send_signal(number)
@@ -169,23 +154,6 @@ def _keep_earlier_log(log: Path) -> None:
     if log.exists():
         written = datetime.fromtimestamp(log.stat().st_mtime, UTC)
         log.rename(log.with_name(f"{log.stem}-until-{written:%Y%m%dT%H%M%S.%fZ}.log"))
-
-
-class Progress:
-    """How the crawl stands, in a line; nothing while that cannot be told."""
-
-    def __init__(self, crawl: str, resolved: connection.Resolved) -> None:
-        self._crawl = crawl
-        self._resolved = resolved
-        before = crawls.look(self._resolved, self._crawl)
-        self._was_over = before.epoch if before and before.state == "finished" else None
-
-    def __call__(self) -> str:
-        now = crawls.look(self._resolved, self._crawl)
-        if now is None:
-            return ""
-        finds_nothing = now.state == "finished" and now.epoch == self._was_over
-        return still_finished(now) if finds_nothing else in_one_line(now)
 
 
 def _named(given: list[str]) -> dict[str, str]:

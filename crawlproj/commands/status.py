@@ -5,10 +5,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 from crawlproj.frontier.frontier import Frontier
-from crawlproj.operate import crawls, status, status_view
+from crawlproj.operate import crawls, history, status, status_view
 from crawlproj.operate.command import FrontierCommand, connected, show
+from crawlproj.operate.look_up import look_up
+from crawlproj.operate.plain_text import is_terminal, printable
 from crawlproj.operate.status import OVER, Status
 from crawlproj.plural import counted
 from crawlproj.worker import join
@@ -25,7 +29,8 @@ class Command(FrontierCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.add_argument("--watch", action="store_true", help="refresh until the crawl ends")
+        what = "on a terminal a screen with keys; elsewhere print it until the crawl ends"
+        parser.add_argument("--watch", action="store_true", help=what)
 
     def act(self, args: list[str], opts: argparse.Namespace) -> int:
         return super().act(args, opts) if args else asyncio.run(self._all(opts))
@@ -43,15 +48,33 @@ class Command(FrontierCommand):
     async def work(self, frontier: Frontier, rest: list[str], opts: argparse.Namespace) -> int:
         assert self.settings is not None
         seeds = await join.seed_list_of(frontier.client, self.settings, frontier.crawl)
+        read = partial(status.read, frontier, seeds, in_detail=True)
+        if opts.watch and not opts.json and is_terminal(sys.stdout):
+            now = await self._on_screen(frontier, read)
+            print(printable(status_view.as_text(now)) if now and now.epoch else "")
+            return 0
         while True:
-            now = await status.read(frontier, seeds, in_detail=True)
+            now = await read()
             text = status_view.as_text(now) if now.epoch else await _not_begun(frontier, now)
-            if opts.watch and sys.stdout.isatty():
-                print("\033[2J\033[H", end="")
             show(opts, status.as_json(now), text)
             if not opts.watch or now.state in OVER:
                 return 0 if now.epoch else 1
             await asyncio.sleep(REFRESH_S)
+
+    async def _on_screen(
+        self, frontier: Frontier, read: Callable[[], Awaitable[Status]]
+    ) -> Status | None:
+        # Late: Rich is for those who have a terminal.
+        from crawlproj.operate.terminal.watch import Watch
+
+        assert self.settings is not None
+        beside = Frontier(frontier.client, frontier.crawl, frontier.worker)
+
+        async def why_of(url: str) -> str:
+            assert self.settings is not None
+            return f"{url}: {(await look_up(beside, self.settings, url)).text}"
+
+        return await Watch(beside, read, partial(history.read, frontier), why_of).run()
 
 
 async def _not_begun(frontier: Frontier, now: Status) -> str:

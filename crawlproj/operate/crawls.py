@@ -145,14 +145,17 @@ async def _names_if_allowed(client: Any) -> list[str]:
 def look(redis: connection.Resolved, crawl: str) -> status.Status | None:
     """How a crawl stands now; None while that cannot be told. Not to be called from a loop."""
     try:
-        return asyncio.run(_look(redis, crawl))
+        return asyncio.run(status_of(redis, crawl))
     except (CrawlError, RedisError):
         return None
 
 
-async def _look(redis: connection.Resolved, crawl: str) -> status.Status:
+async def status_of(
+    redis: connection.Resolved, crawl: str, *, in_detail: bool = False
+) -> status.Status:
+    """How a crawl stands, asked over a connection of its own."""
     async with connection.client_of(redis) as client:
-        return await status.read(Frontier(client, crawl, ""))
+        return await status.read(Frontier(client, crawl, ""), in_detail=in_detail)
 
 
 def as_text(found: Sequence[Crawl]) -> str:

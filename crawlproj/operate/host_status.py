@@ -6,6 +6,7 @@ that are left alone longest are always among them. Pure.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -38,6 +39,17 @@ class HostStatus:
     """Between requests of one connection."""
     estimate_s: float = 0.0
     """What its queue takes, at least."""
+
+    @property
+    def doing(self) -> str:
+        """What is going on with it, in a word: the first of these that is true."""
+        if self.held:
+            return "held"
+        if self.failures:
+            return "failing"
+        if self.out:
+            return "works"
+        return "rests" if self.queued else "done"
 
 
 def read(plan: Plan, shards: Iterable[Survey]) -> list[HostStatus]:
@@ -89,6 +101,11 @@ def _group(plan: Plan, found: HostFound, now_ms: int) -> HostStatus:
 
 def _held_s(until_ms: float | None, now_ms: int) -> float:
     return round(max(0.0, (until_ms or 0) - now_ms) / 1000, 1)
+
+
+def by_doing(hosts: Iterable[HostStatus]) -> dict[str, int]:
+    """How many of them work, rest, are held, fail, are done."""
+    return dict(Counter(host.doing for host in hosts))
 
 
 def busiest(hosts: Iterable[HostStatus]) -> tuple[HostStatus, ...]:

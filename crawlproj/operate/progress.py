@@ -1,4 +1,5 @@
-"""Live progress: a line in the log and a row of stats each interval, a summary at the end."""
+"""Live progress: a row of stats each interval and a line in the log, or on a terminal a live block
+under it; a summary at the end."""
 
 from __future__ import annotations
 
@@ -22,6 +23,7 @@ from crawlproj.frontier.survey import Tick, tick
 from crawlproj.frontier.worker_names import plain
 from crawlproj.items import StatsItem, utc_timestamp
 from crawlproj.operate import status
+from crawlproj.operate.live_block import LiveBlock
 from crawlproj.output import folder, summary
 from crawlproj.output.reports import ReportFeeds
 from crawlproj.plural import counted
@@ -48,6 +50,7 @@ class Progress:
         self._before_at = time.monotonic()
         self._last = Tick()
         self._task: asyncio.Task[None] | None = None
+        self._block = LiveBlock()
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -67,12 +70,14 @@ class Progress:
         folder.prepare(self._folder, crawl.frontier.shards[0].epoch)
         crawl.on_handed_in.append(self._write_last_row)
         self._task = asyncio.create_task(self._run())
+        self._block.start(crawl)
 
     async def _closed(self, reason: str) -> None:
         crawl = running_crawl(self._crawler)
         if self._task is None or crawl is None:
             return
         self._task.cancel()
+        await self._block.close()
         try:
             # The last worker to leave must write last, or the summary would say "running" for ever.
             async with folder.turn(self._folder):
@@ -94,7 +99,10 @@ class Progress:
             return
         now = self._last = await tick(crawl.frontier)
         row = await self._write_row(crawl)
-        logger.info(
+        # A terminal has the same in its block, every second.
+        level = logging.DEBUG if self._block.is_shown else logging.INFO
+        logger.log(
+            level,
             "%s here (%.1f/s) | crawl: %d done, %d queued, %d leased, %d dead, %s, %s",
             counted(self._before.pages, "page"),
             row.pages_per_s,

@@ -5,7 +5,6 @@ one, so they cannot disagree.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -18,42 +17,20 @@ from crawlproj.frontier.bloom import expected_error
 from crawlproj.frontier.finishing import UNSETTLED
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.plan import Plan
-from crawlproj.frontier.survey import Survey, WorkerFound, survey
+from crawlproj.frontier.survey import Survey, survey
 from crawlproj.frontier.worker_names import plain
 from crawlproj.items import utc_timestamp
-from crawlproj.operate import host_status, pattern_release
+from crawlproj.operate import host_status, pattern_release, worker_status
 from crawlproj.operate.host_status import HostStatus
 from crawlproj.operate.pattern_release import PatternStatus
+from crawlproj.operate.recent_pages import RecentPage
+from crawlproj.operate.worker_status import WorkerStatus, whole_number
 from crawlproj.output.summary import Summary
 from crawlproj.server.memory import Memory, memory_of
-from crawlproj.worker.heartbeat import BEATS_A_TIMEOUT
-from crawlproj.worker.identity import read_about
 
 LEDGER = ("discovered", *UNSETTLED, "done", "dead")
 OVER = ("finished", "stopped")
 _FILTERED, _DEAD, _STATUS, _ITEMS = "filtered:", "dead:", "status:", "items:"
-
-
-@dataclass(frozen=True)
-class WorkerStatus:
-    """One worker process, as it told of itself with its last heartbeat."""
-
-    name: str
-    host: str
-    """The machine it runs on."""
-    pid: int
-    alive: bool
-    heartbeat_s: float | None
-    """Since when it has been silent."""
-    leased: int
-    pages: int
-    pages_per_s: float
-    memory: int
-    """Bytes."""
-    waiting: int
-    """Links that it keeps because Redis has no room for them."""
-    missed: int = 0
-    """Heartbeats that did not come when they should have: long before it counts as dead."""
 
 
 @dataclass(frozen=True)
@@ -115,10 +92,14 @@ class Status:
     late: int = 0
     corrupt: int = 0
     workers: tuple[WorkerStatus, ...] = ()
+    recent: tuple[RecentPage, ...] = ()
+    """The last pages and errors of all workers."""
     all_workers: tuple[str, ...] = ()
     """All who ever took part."""
     memory: MemoryStatus = MemoryStatus()
     seen: SeenHealth = SeenHealth()
+    hosts_by_doing: Mapping[str, int] = field(default_factory=dict)
+    """Of the hosts that were looked at: how many work, rest, are held, fail, are done."""
     busiest: tuple[HostStatus, ...] = ()
     slowest: tuple[HostStatus, ...] = ()
     held: tuple[HostStatus, ...] = ()
@@ -178,7 +159,7 @@ def _status(
         counts.update(shard.counts)
     ledger = {name: counts[name] for name in LEDGER}
     filtered = _named(counts, _FILTERED)
-    workers = _workers(shards)
+    workers = worker_status.read(shards)
     state = _state(meta["state"], ledger["discovered"], workers)
     elapsed_s = _elapsed_s(meta, shards[0].now_ms, state)
     hosts = host_status.read(frontier.plan, shards)
@@ -208,9 +189,11 @@ def _status(
         late=counts["late"],
         corrupt=counts["corrupt"],
         workers=workers,
+        recent=worker_status.recent(shards[0]),
         all_workers=_all_workers(meta),
         memory=_memory(memory, workers),
         seen=_seen(frontier, shards, counts),
+        hosts_by_doing=host_status.by_doing(hosts),
         busiest=host_status.busiest(hosts),
         slowest=host_status.slowest(hosts),
         held=host_status.held(hosts),
@@ -245,9 +228,9 @@ def _state(state: str, discovered: int, workers: Iterable[WorkerStatus]) -> str:
 
 
 def _elapsed_s(meta: Mapping[str, str], now_ms: int, state: str) -> float:
-    ran_ms = _number(meta.get("ran_ms"))
+    ran_ms = whole_number(meta.get("ran_ms"))
     if state in ("running", "stopping"):
-        ran_ms += max(0, now_ms - (_number(meta.get("ran_until_ms")) or now_ms))
+        ran_ms += max(0, now_ms - (whole_number(meta.get("ran_until_ms")) or now_ms))
     return round(ran_ms / 1000, 3)
 
 
@@ -280,54 +263,7 @@ def _estimate_s(
     return round(max(left / rate if rate else 0.0, slowest_s), 1) or None
 
 
-# Workers, memory, the seen filter
-
-
-def _workers(shards: Sequence[Survey]) -> tuple[WorkerStatus, ...]:
-    leases = Counter[str]()
-    for shard in shards:
-        leases.update({worker.name: worker.leases for worker in shard.workers})
-    first = sorted(shards[0].workers)
-    return tuple(_worker(one, leases[one.name], shards[0].now_ms) for one in first)
-
-
-def _worker(found: WorkerFound, leases: int, now_ms: int) -> WorkerStatus:
-    told = read_about(found.about)
-    timeout_ms = _number(told.get("timeout_ms"))
-    silent_ms = now_ms - (found.silent_at_ms - timeout_ms)
-    return WorkerStatus(
-        name=plain(found.name),
-        host=str(told.get("host") or ""),
-        pid=_number(told.get("pid")),
-        alive=found.silent_at_ms > now_ms,
-        heartbeat_s=round(max(0.0, silent_ms) / 1000, 1) if timeout_ms else None,
-        leased=leases,
-        pages=_number(told.get("pages")),
-        pages_per_s=_decimal(told.get("pages_per_s")),
-        memory=_number(told.get("memory")),
-        waiting=_number(told.get("waiting")),
-        missed=_missed(silent_ms, timeout_ms),
-    )
-
-
-def _missed(silent_ms: float, timeout_ms: int) -> int:
-    """Half a heartbeat late is missed: two after its last, a worker that was killed is known."""
-    return max(0, round(silent_ms * BEATS_A_TIMEOUT / timeout_ms) - 1) if timeout_ms > 0 else 0
-
-
-def _number(value: Any) -> int:
-    """A whole number that others have written: 0 if it is none."""
-    with suppress(TypeError, ValueError, OverflowError):
-        return int(value)
-    return 0
-
-
-def _decimal(value: Any) -> float:
-    """The same of any number that is not negative."""
-    with suppress(TypeError, ValueError, OverflowError):
-        found = float(value)
-        return found if 0 <= found < math.inf else 0.0
-    return 0.0
+# Memory, the seen filter
 
 
 def _memory(memory: Memory, workers: Iterable[WorkerStatus]) -> MemoryStatus:

@@ -7,8 +7,9 @@ from typing import TypeAlias
 
 from crawlproj.operate.host_status import HostStatus
 from crawlproj.operate.pattern_release import PatternStatus
-from crawlproj.operate.status import OVER, Status, WorkerStatus
+from crawlproj.operate.status import OVER, Status
 from crawlproj.operate.table import table
+from crawlproj.operate.worker_status import WorkerStatus
 from crawlproj.output.summary import duration, size
 from crawlproj.plural import counted, plural
 from crawlproj.server.memory import Memory, sentence

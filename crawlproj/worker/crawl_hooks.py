@@ -32,6 +32,7 @@ class CrawlHooks(Hooks):
 
     async def verdict(self, ended: Attempt) -> tuple[int, Settlement]:
         settlement = self.crawl.plan.retry_policy.settlement(ended)
+        self.crawl.heartbeat.recent.note(ended, settlement)
         if settlement.verdict == "dead":
             await self._process.reports.dead(ended, settlement.reason)
         return ended.lease.shard, settlement

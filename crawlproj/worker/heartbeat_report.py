@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from crawlproj.engine.memory_limit import resident_bytes
 from crawlproj.running import Tally
+from crawlproj.worker.recent import Recent
 
 if TYPE_CHECKING:
     from scrapy.statscollectors import StatsCollector
@@ -32,6 +33,7 @@ class HeartbeatReport:
         self, tally: Tally, timeout_s: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._tally = tally
+        self.recent = Recent()
         self._timeout_ms = round(timeout_s * 1000)
         self._clock = clock
         self._measured_at, self._measured_pages, self._pages_per_s = clock(), 0, 0.0
@@ -47,6 +49,7 @@ class HeartbeatReport:
             "memory": resident_bytes(),
             "waiting": links_without_room,
             "timeout_ms": self._timeout_ms,
+            "recent": self.recent.fields(),
         }
 
     def _measure(self) -> None:

@@ -1,0 +1,158 @@
+"""What is drawn on terminals: bars, blocks, the screen at any size, hostile text in all of them."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+
+import pyte
+import pytest
+from rich.console import Console
+from rich.text import Text
+
+from crawlproj.operate.host_status import HostStatus
+from crawlproj.operate.recent_pages import RecentPage, latest, read
+from crawlproj.operate.status import Status
+from crawlproj.operate.terminal.away import Away
+from crawlproj.operate.terminal.block import block
+from crawlproj.operate.terminal.bottom import BottomBlock
+from crawlproj.operate.terminal.plot import bar, plot, resample
+from crawlproj.operate.terminal.screen import Picture, fit, screen
+from crawlproj.operate.worker_status import WorkerStatus
+
+HOSTILE = "\x1b[2J\x1b]0;owned\x07[bold red]x[/] \u202egnp.exe\r\n:smile:"
+
+
+def status(**changes: object) -> Status:
+    worker = WorkerStatus(HOSTILE, HOSTILE, 7, True, 1.0, 2, 100, 5.0, 10**8, 0)
+    host = HostStatus(HOSTILE, 100, 50, held=True, held_s=3, why=HOSTILE, estimate_s=100)
+    values = {
+        "crawl": HOSTILE,
+        "epoch": "1",
+        "state": "running",
+        "discovered": 160,
+        "done": 100,
+        "queued": 50,
+        "dead": 10,
+        "reasons": {HOSTILE: 10},
+        "elapsed_s": 100.0,
+        "pages_per_s": 5.0,
+        "estimate_s": 100.0,
+        "bytes": 10**7,
+        "hosts": 1,
+        "hosts_by_doing": {"held": 1},
+        "workers": (worker,) * 3,
+        "recent": (RecentPage(HOSTILE, 200, "", 1.0, HOSTILE),),
+        "held": (host,),
+        "slowest": (host,),
+    }
+    return Status(**{**values, **changes})  # type: ignore[arg-type]
+
+
+def drawn(picture: Picture, width: int, height: int) -> str:
+    file = io.StringIO()
+    console = Console(file=file, width=width, height=height, force_terminal=True, color_system=None)
+    console.print(screen(picture, width, height), end="")
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("height", [8, 24, 60])
+@pytest.mark.parametrize("width", [20, 40, 80, 90, 200])
+@pytest.mark.parametrize(
+    "picture",
+    [
+        Picture(Status("site")),
+        Picture(status(), [1.0, 2.0, 3.0], 3.0, Away(HOSTILE), answer=HOSTILE),
+        Picture(status(), [0.0] * 500, 500.0, typed=HOSTILE),
+        Picture(status(), is_gone=True, question="sure?"),
+    ],
+)
+def test_the_screen_has_as_many_rows_and_columns_as_the_terminal(
+    picture: Picture, width: int, height: int
+) -> None:
+    lines = drawn(picture, width, height).splitlines()
+    assert len(lines) == height
+    assert max(map(len, lines)) <= width
+
+
+def test_text_from_elsewhere_is_shown_and_does_nothing() -> None:
+    picture = Picture(status(), [1.0], 1.0, Away(HOSTILE), typed=HOSTILE, answer=HOSTILE)
+    text = drawn(picture, 200, 60)
+    assert not set(text) & {"\x1b", "\x07", "\r", "\u202e"}
+    assert r"\x1b[2J\x1b]0;owned\x07[bold red]x[/] gnp.exe :smile:" in text
+    for line in block(status(), [1.0], 80, Away(HOSTILE)):
+        assert not set(line.plain) & {"\x1b", "\x07", "\r", "\n", "\u202e"}
+
+
+def test_rows_go_to_the_first_parts_first_and_what_is_left_to_those_that_have_least() -> None:
+    assert fit([10, 4, 4], [10, 9, 6], 30) == [10, 9, 6]
+    assert fit([10, 4, 4], [10, 9, 6], 22) == [10, 6, 6]
+    assert fit([10, 4, 4], [10, 9, 6], 13) == [10, 0, 0]
+    assert fit([10, 4, 4], [10, 9, 6], 4) == [0, 4, 0]
+    assert fit([10], [10], 0) == [0]
+
+
+def test_bars_stand_for_what_they_should() -> None:
+    assert plot([0, 4, 8], 3, 1) == [" ▄█"]
+    assert plot([0, 8], 2, 2) == [" █", " █"]
+    assert plot([1, 2], 4, 1) == ["▄▄██"], "few values fill the time that they stand for"
+    assert plot([], 3, 2) == plot([0, 0], 3, 2) == ["   ", "   "]
+    assert resample([1, 3, 5, 7], 2) == [2, 6]
+    assert resample(list(range(1000)), 7)[-1] < 1000
+    assert [bar(share, 4) for share in (0, 1e-9, 0.5, 1, 2)] == ["", "▏", "██", "████", "████"]
+
+
+def test_blocks_break_between_their_parts_at_any_width() -> None:
+    for width in (40, 79, 119):
+        lines = block(status(crawl="site", slowest=()), [1.0, 2.0], width)
+        assert all(line.cell_len <= width for line in lines)
+        whole = "  ".join(line.plain for line in lines)
+        for part in ("5.0/s now 1.0/s overall", "50 queued", "10 errors", "1 min 40 s left"):
+            assert part in whole
+
+
+def test_a_block_is_replaced_where_it_stands_and_what_is_written_goes_above_it() -> None:
+    stream = io.StringIO()
+    bottom = BottomBlock(stream)
+    bottom.write("first\n")
+    bottom.draw([Text("one"), Text("two"), Text("three")])
+    bottom.write("second\n")
+    bottom.draw([Text("ONE")])
+    bottom.write("half ")
+    bottom.draw([Text("not yet")])
+    bottom.write("a line\n")
+    seen = pyte.Screen(80, 10)
+    terminal = pyte.Stream(seen)
+    terminal.feed(stream.getvalue().replace("\n", "\r\n"))
+    assert [line.rstrip() for line in seen.display if line.strip()] == [
+        *("first", "second", "half a line", "not yet")
+    ]
+    bottom.close()
+    seen.reset()
+    terminal.feed(stream.getvalue().replace("\n", "\r\n"))
+    assert [line.rstrip() for line in seen.display if line.strip()] == [
+        *("first", "second", "half a line")
+    ]
+
+
+def test_workers_load_nothing_that_draws() -> None:
+    code = (
+        "import sys, crawlproj.addon, crawlproj.scheduler, crawlproj.operate.progress, "
+        "crawlproj.commands.crawl, crawlproj.commands.fleet, crawlproj.commands.status; "
+        "sys.exit('rich' in sys.modules)"
+    )
+    assert subprocess.call([sys.executable, "-c", code]) == 0
+
+
+def test_what_workers_tell_of_their_last_pages_is_read_however_it_was_written() -> None:
+    told = {"recent": [[1.5, 200, "", "http://a/"], [0.5, 404, "http_404", "http://b/"]]}
+    pages = [
+        *read(told, 2.0, "w"),
+        *read({"recent": [[1], None, "x", [float("nan"), 1, "", ""]]}, 0, "v"),
+    ]
+    assert latest(pages) == (
+        RecentPage("http://b/", 404, "http_404", 2.5, "w"),
+        RecentPage("http://a/", 200, "", 3.5, "w"),
+    )
+    assert [*read({"recent": 7}, 0, "w"), *read({}, 0, "w")] == []
