@@ -161,15 +161,19 @@ class Frontier:
         keeper = self._pace_keeper(lease.host, lease.group)
         return self.overrides.for_host(keeper).per_host or self.plan.per_host
 
-    async def lease(self, wanted: int, *, no_links: bool = False) -> Batch:
-        """Take up to so many URLs, from all shards alike. Links have none of a page budget while a
-        shard lacks pages for its seeds: several workers may be moving some there at once, and then
-        a shard has pages for a moment that belong to the seeds of another."""
-        each, has_others = -(-wanted // len(self.shards)), len(self.shards) > 1
-        has_budget = has_others and self.plan.pages is not None
+    async def lease(
+        self, wanted: int, *, begins: int | None = None, no_links: bool = False
+    ) -> Batch:
+        """Take up to so many URLs, from all shards alike; of these `begins` are begun at once, if
+        not all. Links have none of a page budget while a shard lacks pages for its seeds: several
+        workers may be moving some there at once, and then a shard has pages for a moment that
+        belong to the seeds of another."""
+        count = len(self.shards)
+        each, begun = (-(-many // count) for many in (wanted, wanted if begins is None else begins))
+        has_budget = count > 1 and self.plan.pages is not None
         held_back = no_links or (has_budget and self._seeds_may_lack_pages)
         batches = await combined.all_of(
-            shard.lease(self.worker, each, no_links=held_back, has_others=has_others)
+            shard.lease(self.worker, each, begins=begun, no_links=held_back, has_others=count > 1)
             for shard in self.shards
         )
         if len(batches) == 1:

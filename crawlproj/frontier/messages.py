@@ -83,13 +83,14 @@ class Opened(NamedTuple):
 class Batch(NamedTuple):
     """What a lease call brought; `next_due_ms` is when there is more to lease, if that is known;
     `spare` is how many pages the budget of a shard has for links, less than 0 if it has too few for
-    the seeds that wait there."""
+    the seeds that wait there; `others_are_short` says that other workers have too little to do."""
 
     state: State
     next_due_ms: int | None
     scope_size: int
     leases: list[Lease]
     spare: int | None = None
+    others_are_short: bool = False
 
 
 class Renewed(NamedTuple):

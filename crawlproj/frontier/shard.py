@@ -18,6 +18,7 @@ from typing import Any
 from crawlproj.frontier import keys
 from crawlproj.frontier.bloom import Geometry, Offsets, Replica
 from crawlproj.frontier.hosts import with_host
+from crawlproj.frontier.lease_reading import read_held, read_new
 from crawlproj.frontier.messages import (
     Batch,
     DeadLetter,
@@ -33,13 +34,10 @@ from crawlproj.frontier.messages import (
 from crawlproj.frontier.readings import layer_count, read_counts, read_layers, refusing_damage
 from crawlproj.frontier.script_calls import ScriptCalls
 from crawlproj.frontier.seen_updates import SeenUpdates
-from crawlproj.frontier.wire import in_groups, pack, unpack, unpack_all
+from crawlproj.frontier.wire import pack, unpack, unpack_all
 
 PACE = "pace:"
 """How fields of META begin that change the pace of a host (lua/change_pace.lua)."""
-
-LEASE_FIELDS = 7
-"""What lua/lease.lua tells of each URL."""
 
 CLEARED_AT_ONCE = 500
 """Hosts of an earlier crawl that one call clears away."""
@@ -164,43 +162,35 @@ class Shard(ScriptCalls):
         return new
 
     async def lease(
-        self, worker: str, wanted: int, *, no_links: bool = False, has_others: bool = False
+        self,
+        worker: str,
+        wanted: int,
+        *,
+        begins: int | None = None,
+        no_links: bool = False,
+        has_others: bool = False,
     ) -> Batch:
-        """Take up to so many URLs of hosts that are due; `has_others` says that this is not the
-        only shard."""
+        """Take up to so many URLs of hosts that are due; of these `begins` are begun at once, if
+        not all. `has_others` says that this is not the only shard."""
         args = [worker, wanted, self.tokens, self._updates.last_id, int(no_links), int(has_others)]
-        reply = await self.call("lease", args)
-        state, next_ms, scope, packed, server, last_id, updates, holds, spare, cookies = reply
-        self.cookie_changes = cookies
+        reply = await self.call("lease", [*args, wanted if begins is None else begins])
+        state, next_ms, scope, packed, server, last_id, updates, holds, spare, *others = reply
+        self.cookie_changes, others_are_short = others
         self.is_stale = self.is_stale or self.server not in (None, server)
         self._updates.apply(updates, last_id, self.replica)
         self._note_holds(holds)
-        leases = self._leases(packed)
+        leases = read_new(self.number, packed)
         self.tokens = max([self.tokens, *(lease.token for lease in leases)])
         next_due_ms = None if next_ms < 0 else next_ms
-        return Batch(state.decode(), next_due_ms, scope, leases, None if spare == b"" else spare)
-
-    def _leases(self, packed: bytes) -> list[Lease]:
-        leases = []
-        for values in in_groups(unpack(packed), LEASE_FIELDS):
-            token, host, level, entry, failures, pages, group = values
-            name, group_name = host.decode(errors="replace"), group.decode()
-            leases.append(
-                Lease(self.number, token, name, level, entry, failures, pages, group_name)
-            )
-        return leases
+        spare_pages = None if spare == b"" else spare
+        return Batch(
+            state.decode(), next_due_ms, scope, leases, spare_pages, bool(others_are_short)
+        )
 
     async def held_leases(self, worker: str) -> list[Lease]:
         """All that a worker holds here: what it asks after a reply to `lease` was lost."""
         found = await self.client.hgetall(keys.leased_prefix(self.crawl, self.number) + worker)
-        leases = []
-        for token, packed in found.items():
-            # What cannot be read is no lease of ours; the scripts set it aside.
-            with suppress(ValueError, TypeError, AttributeError):
-                host, level, entry, *others = unpack_all(packed)
-                group = others[1] or b"" if len(others) > 1 else b""
-                lease = Lease(self.number, int(token), host.decode(), level, entry)
-                leases.append(lease._replace(group=group.decode()))
+        leases = list(read_held(self.number, found))
         names, key = [lease.host for lease in leases], keys.hosts(self.crawl, self.number)
         records = await self.client.hmget(key, names) if names else []
         return list(map(with_host, leases, records))

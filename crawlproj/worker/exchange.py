@@ -20,7 +20,6 @@ from crawlproj.discover.known_links import KnownLinks
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.messages import Batch, Kind, Lease, Push, Settlement, State
 from crawlproj.frontier.refusals import WorkerDeclaredDead
-from crawlproj.plural import counted
 from crawlproj.running import Tally
 from crawlproj.server.memory import LOOK_EVERY_S
 from crawlproj.worker.delivery import Delivery
@@ -30,6 +29,7 @@ from crawlproj.worker.known_scope import KnownScope
 from crawlproj.worker.lease_buffer import LeaseBuffer
 from crawlproj.worker.loops import Loops, wait_until_set
 from crawlproj.worker.outages import Outages
+from crawlproj.worker.reclaiming import reclaim_lost
 
 logger = logging.getLogger(__name__)
 
@@ -71,6 +71,7 @@ class Worker:
         self._pushes_every_link = pushes_every_link
         self.state: State = "running"
         self.begun = 0
+        self._connections = prefetch
         self._buffer = LeaseBuffer(frontier, hooks, prefetch)
         self.prefetch = self._buffer.prefetch
         self.known_links = KnownLinks()
@@ -84,6 +85,7 @@ class Worker:
             backlog=backlog,
             watermark=watermark,
         )
+        self._reclaim = partial(reclaim_lost, frontier, hooks, self._retry_until_available)
         self._scope = KnownScope(frontier, self._delivery.scope)
         self._heartbeat = Heartbeat(frontier, hooks, self._buffer, lease_timeout_s)
         self._state_read_at = time.monotonic()
@@ -101,8 +103,7 @@ class Worker:
 
     async def start(self) -> None:
         """Register, learn what has been seen, begin to lease."""
-        while await self._reclaim():
-            pass
+        await self._reclaim()
         await self._retry_until_available(self.beat)
         await self._retry_until_available(self.frontier.warm)
         self._served_by = self.frontier.servers
@@ -199,14 +200,22 @@ class Worker:
 
     @property
     def is_stuck(self) -> bool:
-        """True if all that is left here are links without room, and the pages that led to them."""
-        in_progress = self.begun - self._delivery.ended_pages
-        return bool(self.links_without_room) and not self._buffer.waiting and not in_progress
+        """True if only links without room are left here, and the pages that led to them."""
+        return self._is_last and self.links_without_room > 0
 
     @property
     def _is_last(self) -> bool:
         """True if nothing is at hand or in progress: only what has ended is on its way."""
-        return not self._buffer.waiting and self.begun <= self._delivery.ended_pages
+        return not self._buffer.waiting and self._in_progress <= 0
+
+    @property
+    def _in_progress(self) -> int:
+        return self.begun - self._delivery.ended_pages
+
+    @property
+    def _idle_connections(self) -> int:
+        """How many requests it could begin at once."""
+        return max(0, self._connections - self._in_progress) if self._may_begin else 0
 
     async def flush(self, *, in_any_case: bool = False) -> None:
         """Push what was found and write what was scraped; then settle what has ended."""
@@ -220,9 +229,9 @@ class Worker:
                 self.prefetch.released(time.monotonic() + self.frontier.plan.delay_s)
         self._ask_again()
 
-    async def give_back(self) -> None:
-        """Return what was leased and not begun."""
-        if leases := self._buffer.empty():
+    async def give_back(self, but: int = 0) -> None:
+        """Return what was leased and not begun, but for the first ones."""
+        if leases := self._buffer.take_out(but):
             verdicts = [(one.shard, Settlement(one.token, "return")) for one in leases]
             await self._retry_until_available(partial(self.frontier.settle, verdicts))
             self._buffer.settled(verdicts)
@@ -315,32 +324,21 @@ class Worker:
         while True:
             await asyncio.sleep(self.lease_timeout_s / BEATS_A_TIMEOUT)
             await self._retry_until_available(self.beat)
-            while await self._reclaim():
+            if await self._reclaim():
                 self._lease_wake.set()
 
     # The exchanges
 
-    async def _reclaim(self) -> int:
-        """Take back what dead workers held; returns how many of them there were."""
-        reclaimed = await self._retry_until_available(self.frontier.reclaim)
-        if reclaimed.workers:
-            logger.warning(
-                "%s fell silent; %d of their URLs are queued again",
-                counted(reclaimed.workers, "worker"),
-                reclaimed.queued,
-            )
-            await self.hooks.report_lost(reclaimed.dead)
-        return reclaimed.workers
-
     async def lease(self, wanted: int) -> Batch:
         """Have so many more URLs at hand, if there are."""
-        no_links = self.hooks.awaits_seeds()
+        begins = min(wanted, max(0, self._idle_connections - self.leased_ahead))
+        lease = partial(self.frontier.lease, no_links=self.hooks.awaits_seeds())
         try:
-            batch = await self.frontier.lease(wanted, no_links=no_links)
+            batch = await lease(wanted, begins=begins)
         except WorkerDeclaredDead as error:
             logger.warning("%s", error)
             await self.beat()
-            batch = await self.frontier.lease(wanted, no_links=no_links)
+            batch = await lease(wanted, begins=begins)
         if self.frontier.is_stale:
             logger.warning("Another server keeps the frontier now: learning anew what it has")
             await self._learn_anew()
@@ -349,6 +347,8 @@ class Worker:
             await self._scope.learn_new()
         await self._buffer.adopt(batch.leases)
         failpoints.reached("leased")
+        if batch.others_are_short:
+            await self.give_back(but=self._idle_connections)
         return batch
 
     async def _accept(self, batch: Batch) -> None:
@@ -357,10 +357,12 @@ class Worker:
             await self.hooks.obey(batch.state)
 
     async def _ask_state(self) -> None:
-        """What a lease would tell, for a worker that has enough in hand to lease nothing."""
+        """Hear how the crawl is, and whether others need what waits here, in place of a lease that
+        is not needed."""
         if time.monotonic() - self._state_read_at < STATE_EVERY_S:
             return
-        state = await self.frontier.state()
+        has_ahead = self.leased_ahead > self._idle_connections and self.has_valid_leases
+        state = (await self.lease(0)).state if has_ahead else await self.frontier.state()
         self._state_read_at = time.monotonic()
         if state != "running" or self.state not in BEGINS:
             self._note_state(state)

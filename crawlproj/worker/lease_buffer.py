@@ -51,10 +51,10 @@ class LeaseBuffer:
             what = f"{counted(lost, 'URL')} {plural(lost, 'is')}"
             logger.warning("%s no longer this worker's: others have them", what)
 
-    def empty(self) -> list[Lease]:
-        """All that wait; they do not any more."""
-        leases, self.waiting = list(self.waiting), deque()
-        return leases
+    def take_out(self, but: int = 0) -> list[Lease]:
+        """All that wait but for the first ones; they do not any more. The last comes first: so they
+        go back to the front of their queues in the order in which they came."""
+        return [self.waiting.pop() for _ in range(len(self.waiting) - but)]
 
     def settled(self, verdicts: Iterable[tuple[int, Settlement]]) -> None:
         """These have ended."""

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -364,3 +364,26 @@ async def test_a_worker_reads_only_what_has_come_into_scope_since_it_read_last(
     assert await sent_for_a_lease() < whole / 10
     assert worker.scope == {*many, "new"}
     await frontier.close()
+
+
+async def test_what_one_worker_has_ahead_keeps_no_other_from_a_connection_of_the_host(
+    crawl: SharedCrawl,
+) -> None:
+    """Four workers with two connections each, of which no request ever ends, on a host that may
+    have eight."""
+    names, each = ("w1", "w2", "w3", "w4"), 2
+    frontiers = [await crawl.join(name, per_host=each * len(names)) for name in names]
+    await push_all(frontiers[0], web(50, HOSTS[:1]))
+    async with AsyncExitStack() as stack:
+        workers = [await stack.enter_async_context(working(one, each)) for one in frontiers]
+
+        def all_are_busy() -> bool:
+            for worker in workers:
+                while worker.begun < each and worker.take():
+                    pass
+            assert sum(worker.leases for worker in workers) <= each * len(names)
+            return [worker.begun for worker in workers] == [each] * len(names)
+
+        await until(all_are_busy, "every connection is used")
+        assert not any(worker.leased_ahead for worker in workers)
+    crawl.check()

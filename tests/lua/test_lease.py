@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from crawlproj.frontier.levels import MOVED
-from crawlproj.frontier.messages import Settlement
+from crawlproj.frontier.messages import Batch, Settlement
 from crawlproj.frontier.refusals import CrawlReplaced, CrawlWiped, WorkerDeclaredDead
 from tests.lua.helpers import (
     MINUTE_MS,
@@ -321,7 +321,7 @@ def test_at_the_deadline_no_more_is_handed_out(crawl: HandCrawl) -> None:
     crawl.at(9.9)
     lease = worker.lease_one()
     crawl.at(10.1)
-    assert worker.lease() == ("stopping", None, 0, [], None)
+    assert worker.lease() == Batch("stopping", None, 0, [])
     assert crawl.state().meta == {"state": "stopping"}
     worker.done(lease)
     assert worker.finish() == "stopped"
@@ -335,7 +335,7 @@ def test_only_a_running_crawl_hands_out_work(crawl: HandCrawl, state: str) -> No
     worker.push(link(A, "/1"))
     crawl.redis.hset(crawl.key("meta"), "state", state)
     before = crawl.state()
-    assert worker.lease() == (state, None, 0, [], None)
+    assert worker.lease() == Batch(state, None, 0, [])
     assert crawl.state().raw == before.raw
 
 

@@ -8,20 +8,24 @@
 --       6 1 if no links are wanted: seeds are known to be on their way
 --       7 1 if the crawl has other shards: a robots.txt that has moved here then needs no page of
 --         the budget, for pages of theirs may wait for it
+--       8 how many of the URLs wanted it would begin at once, if not all; the others it would have ahead, which it
+--         may as long as no worker is without work: see _shortage.lua
 -- Reply {state, ms until a host or retry falls due (-1: none), size of the scope,
 --        msgpack list of token, host, level, entry, failures of the host in a
 --        row, pages of the host, its group or '', of one lease after the other, the server: see
 --        _server.lua, id of the last update of the seen filter, what others have added since the one before,
 --        holds so far, pages that the budget has for links: less than 0 if it has too few for the
---        seeds that wait, '' if there is no budget, changes of shared cookies so far}
+--        seeds that wait, '' if there is no budget, changes of shared cookies so far, 1 if another
+--        worker is without work: what this one has ahead it should return}
 --       state is the crawl's, or 'limit' when its page budget is used up
 -- Error UNKNOWN: the worker counts as dead; it must renew first
 --include _crawl.lua
 --include _damage.lua
 --include _hosts.lua
 --include _server.lua
+--include _shortage.lua
 local DUE_AT_ONCE, UPDATES_AT_ONCE = 500, 100
-local worker, want = ARGV[2], tonumber(ARGV[3])
+local worker, want, begins = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[8] or ARGV[3])
 if not redis.call('ZSCORE', WORKERS, worker) then
   return redis.error_reply('UNKNOWN the worker has been declared dead')
 end
@@ -29,7 +33,7 @@ if STATE == 'running' and DEADLINE_MS > 0 and NOW >= DEADLINE_MS then
   STATE = 'stopping'
   redis.call('HSET', META, 'state', STATE)
 end
-if STATE ~= 'running' then return {STATE, -1, 0, cmsgpack.pack({}), server(), ARGV[5], {}, HOLDS, '', COOKIE_CHANGES} end
+if STATE ~= 'running' then return {STATE, -1, 0, cmsgpack.pack({}), server(), ARGV[5], {}, HOLDS, '', COOKIE_CHANGES, 0} end
 
 for _, packed in ipairs(redis.call('ZRANGE', DELAYED, '-inf', NOW, 'BYSCORE', 'LIMIT', 0, DUE_AT_ONCE)) do
   local name, level, entry = read_url(packed)
@@ -53,6 +57,9 @@ for _, name in ipairs(due) do
   unit.at = 'waiting'
 end
 place_all()
+
+local is_short = others_are_short()
+if is_short then want = math.max(begins, math.min(want, spare_hosts())) end
 
 -- Pages that the budget has, and those for links: one is kept for each seed that waits, wherever it
 -- does.
@@ -186,6 +193,7 @@ redis.call('HSET', META, 'tokens', token)
 save_lines()
 write_hosts()
 save_counts()
+if leased < begins then note_shortage(begins - leased) end
 
 local next_ms = tries > 0 and -1 or 0
 for _, key in ipairs({WAITING, DELAYED}) do
@@ -201,4 +209,4 @@ for _, one in ipairs(redis.call('XRANGE', UPDATES, '(' .. last_id, '+', 'COUNT',
 end
 local pages_for_links = PAGES >= 0 and spare or ''
 return {STATE, next_ms, redis.call('ZCARD', SCOPE), cmsgpack.pack(replied), server(), last_id, updates, HOLDS,
-        pages_for_links, COOKIE_CHANGES}
+        pages_for_links, COOKIE_CHANGES, is_short and 1 or 0}
