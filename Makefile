@@ -106,7 +106,7 @@ audit:
 lock:
 	@rm -rf .venv/lock && $(PYTHON) -m venv .venv/lock
 	@.venv/lock/bin/pip install --quiet '.[attributes,postgres]' && $(FREEZE) > requirements.lock
-	@.venv/lock/bin/pip install --quiet '.[attributes,postgres,dev]' && $(subst freeze,freeze --all --exclude pip,$(FREEZE)) > requirements-dev.lock
+	@.venv/lock/bin/pip install --quiet '.[attributes,postgres,render,dev]' && $(subst freeze,freeze --all --exclude pip,$(FREEZE)) > requirements-dev.lock
 	@rm -rf .venv/lock build crawlproj.egg-info
 
 clean:

@@ -116,6 +116,8 @@ class Holds(Protocol):
 class Permission(Protocol):
     """What robots.txt files say (politeness/permission.py)."""
 
+    def allows(self, host: str, url: str) -> bool: ...
+
     def delay_s(self, host: str) -> float | None: ...
 
 

@@ -11,6 +11,9 @@ OFF, SAME, ALIKE = "off", "same", "alike"
 OFFSITE, ONSITE, ALL = "offsite", "onsite", "all"
 """Which links that are not followed are asked whether they are there (CRAWL_CHECK)."""
 
+RENDER_AUTO, RENDER_ALWAYS, RENDER_NEVER = "auto", "always", "never"
+"""Which pages have their scripts run, unless a pattern says it (CRAWL_RENDER)."""
+
 SQLITE = "sqlite"
 """A store in a file beside the crawl's other files (CRAWL_STORE)."""
 

@@ -9,9 +9,14 @@ from typing import Any
 from crawlproj.config.kinds import (
     CA_FILE,
     CERTIFICATES,
+    COUNT,
+    MEGABYTES,
     NETWORKS,
+    POSITIVE,
     PROXIES,
+    RENDER,
     SECONDS,
+    TEXT,
     WORDS,
     one_of,
 )
@@ -63,6 +68,38 @@ class FetchOptions:
     )
     ca_file: str = option(
         "CRAWL_CA_FILE", "", CA_FILE, "file of certificates (PEM) to trust beside the usual ones"
+    )
+    render: str | None = option(
+        "CRAWL_RENDER",
+        None,
+        RENDER,
+        "pages whose scripts are run: auto (those that say little without), always, or a regular "
+        "expression of URLs; see docs/rendering.md",
+        "render",
+    )
+    render_timeout_s: float = option(
+        "CRAWL_RENDER_TIMEOUT",
+        20.0,
+        POSITIVE,
+        "seconds that the scripts of a page have; then it is taken as it is",
+    )
+    render_pages: int = option(
+        "CRAWL_RENDER_PAGES", 4, COUNT, "pages in the browser of one worker at a time"
+    )
+    render_memory_mb: float = option(
+        "CRAWL_RENDER_MEMORY_MB",
+        1500.0,
+        MEGABYTES,
+        "memory of the browser's processes at which another is started in its place",
+    )
+    render_hosts: tuple[str, ...] = option(
+        "CRAWL_RENDER_HOSTS",
+        (),
+        WORDS,
+        "hosts beside a page's own that its scripts may ask: cdn.example.com, comma-separated",
+    )
+    browser: str = option(
+        "CRAWL_BROWSER", "", TEXT, "program that runs scripts; the installed Chromium without it"
     )
     client_certificates: Mapping[str, Any] | None = option(
         "CRAWL_CLIENT_CERTIFICATES",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
 import ssl
@@ -10,7 +11,13 @@ from ipaddress import ip_network
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from crawlproj.config.choices import ALLOWABLE, SQLITE
+from crawlproj.config.choices import (
+    ALLOWABLE,
+    RENDER_ALWAYS,
+    RENDER_AUTO,
+    RENDER_NEVER,
+    SQLITE,
+)
 from crawlproj.config.environment import boolean
 from crawlproj.errors import ConfigError
 
@@ -146,6 +153,14 @@ def _keep(raw: Any) -> str:
     return str(raw)
 
 
+def _render(raw: Any) -> str | None:
+    words = (RENDER_AUTO, RENDER_ALWAYS, RENDER_NEVER)
+    if raw not in words and difflib.get_close_matches(str(raw), words):
+        raise ValueError
+    re.compile(str(raw))
+    return None if raw in (RENDER_NEVER, "") else str(raw)
+
+
 def _strategy(raw: Any) -> str:
     if raw in ("breadth", "weighted", "novelty") or re.fullmatch(r"[\w.]+\.\w+", str(raw)):
         return str(raw)
@@ -221,6 +236,9 @@ PROXIES = Accepts(
     proxy_entries,
     "give proxies such as http://user:password@host:3128, separated by commas",
     without_password,
+)
+RENDER = Accepts(
+    _render, "give auto, always, never, or a regular expression of URLs whose scripts are run"
 )
 KEEP = Accepts(_keep, "give a rule such as published within 7 days and language = en")
 WORDS = Accepts(_words, "give words, separated by commas")

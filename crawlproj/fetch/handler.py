@@ -15,7 +15,6 @@ import logging
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
-import pycurl
 from scrapy import signals
 from scrapy.core.downloader.handlers.base import BaseDownloadHandler
 from scrapy.exceptions import DownloadCancelledError, IgnoreRequest, ResponseDataLossError
@@ -25,23 +24,20 @@ from crawlproj.config import Config
 from crawlproj.engine import responses
 from crawlproj.engine.signals import is_heard
 from crawlproj.errors import NoLongerOurs
-from crawlproj.fetch.addresses import AddressPolicy
-from crawlproj.fetch.client import Client
 from crawlproj.fetch.exchange import Answer, Call, Head
 from crawlproj.fetch.failures import BadResponse
-from crawlproj.fetch.open_files import raise_limit
-from crawlproj.fetch.resolving import Names, SystemResolver
-from crawlproj.fetch.tls import Tls
+from crawlproj.fetch.opening import holds_its_leases, open_client
 from crawlproj.fetch.unpacking import TooLarge, Unreadable, unpack
 from crawlproj.fetch.wire import KEEP_WIRE, WIRE, wire
 from crawlproj.politeness.robots_search import BEGINNING, PACKED
-from crawlproj.running import running_crawl, seed_names
+from crawlproj.running import RunningCrawl, when_joined
 
 if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.exceptions import StopDownload
-    from scrapy.settings import BaseSettings
+
+    from crawlproj.fetch.rendering.renderer import Renderer
 
 logger = logging.getLogger(__name__)
 
@@ -70,8 +66,17 @@ class SafeDownloadHandler(BaseDownloadHandler):
         self._fails_on_loss = settings.getbool("DOWNLOAD_FAIL_ON_DATALOSS")
         self._has_told_of_loss = False
         self._bind = _bind_address(settings.get("DOWNLOAD_BIND_ADDRESS"))
+        self._render = Config.from_settings(settings).render
+        self._renderer: Renderer | None = None
+        when_joined(crawler, self._joined)
 
     async def download_request(self, request: Request) -> Response:
+        response = await self._fetch(request)
+        if self._render is not None:
+            response = await self._rendered(request, response, self._render)
+        return response
+
+    async def _fetch(self, request: Request) -> Response:
         if self._unpacks:
             request.headers.setdefault("Accept-Encoding", ACCEPTED)
         page = _Page(self, request)
@@ -81,7 +86,7 @@ class SafeDownloadHandler(BaseDownloadHandler):
         except IgnoreRequest:
             raise
         except Exception as error:
-            if not _is_ours(self.crawler):
+            if not holds_its_leases(self.crawler):
                 raise NoLongerOurs from error
             self._complain(request, error)
             raise
@@ -95,7 +100,23 @@ class SafeDownloadHandler(BaseDownloadHandler):
         return self._client.break_off()
 
     async def close(self) -> None:
+        if self._renderer is not None:
+            await self._renderer.close()
         await self._client.close()
+
+    def _joined(self, crawl: RunningCrawl) -> None:
+        """Which pages are rendered belongs to the crawl."""
+        self._render = crawl.frontier.plan.render
+
+    async def _rendered(self, request: Request, response: Response, mode: str) -> Response:
+        """The page after its scripts have run, where it needs them."""
+        if self._renderer is None:
+            from crawlproj.fetch.rendering.renderer import Renderer  # which few crawls need
+
+            self._renderer = Renderer(self.crawler, mode, self._fetch)
+        if not self._renderer.is_wanted(request, response):
+            return response
+        return await self._renderer.render(request, response)
 
     def _call(self, request: Request, page: _Page) -> Call:
         meta = request.meta
@@ -221,41 +242,6 @@ class _Page:
         return unpacked
 
 
-def open_client(crawler: Crawler) -> Client:
-    """A client for a worker, as its settings have it."""
-    settings = crawler.settings
-    config = Config.from_settings(settings)
-    raise_limit()
-    return Client(
-        AddressPolicy(config.allow_addresses, functools.partial(seed_names, crawler)),
-        Names(SystemResolver(), *_remembering(settings, config)),
-        Tls(settings),
-        http=config.http,
-        connect_s=config.connect_timeout_s,
-        first_byte_s=config.first_byte_timeout_s,
-        may_send=functools.partial(_is_ours, crawler),
-        options=_talking(settings),
-    )
-
-
-def _remembering(settings: BaseSettings, config: Config) -> tuple[float, int]:
-    """For how long names are remembered, and how many."""
-    is_on = settings.getbool("DNSCACHE_ENABLED")
-    return config.dns_ttl_s if is_on else 0.0, settings.getint("DNSCACHE_SIZE")
-
-
-def _talking(settings: BaseSettings) -> list[tuple[int, Any]]:
-    """What libcurl says of its connections goes to the log, if it is asked for."""
-    if not settings.getbool("DOWNLOADER_CLIENT_TLS_VERBOSE_LOGGING"):
-        return []
-    return [(pycurl.VERBOSE, 1), (pycurl.DEBUGFUNCTION, _log)]
-
-
-def _log(kind: int, text: bytes) -> None:
-    if kind == pycurl.INFOTYPE_TEXT:
-        logger.debug("%s", text.decode("utf-8", "replace").rstrip())
-
-
 def _bind_address(value: Any) -> tuple[str, int] | None:
     return (value, 0) if isinstance(value, str) else value or None
 
@@ -278,9 +264,3 @@ def _length(headers: Headers) -> int | None:
     if len(set(found)) > 1 or not found[0].isdigit():
         raise BadResponse(f"Content-Length is {found!r:.100}")
     return int(found[0])
-
-
-def _is_ours(crawler: Crawler) -> bool:
-    """Whether what is under way, or about to be, is still this worker's for certain."""
-    crawl = running_crawl(crawler)
-    return crawl is None or crawl.worker.has_valid_leases

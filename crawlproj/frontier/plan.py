@@ -76,6 +76,7 @@ class Plan:
     attributes: bool = Config.attributes
     keep: str | None = None
     archive: bool = Config.archive
+    render: str | None = None
     archive_dedup: bool = Config.archive_dedup
 
     identity: str = Config.identity

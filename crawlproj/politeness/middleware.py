@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+RENDER_S = "render_s"
+"""In `request.meta`: how long the scripts of a page ran (fetch/rendering)."""
+
 
 class PolitenessMiddleware:
     """Notes pause, hold and health of the host on each leased request."""
@@ -57,7 +60,7 @@ class PolitenessMiddleware:
             overloaded = response.status in pacing.OVERLOADED
             unwell = Health.OVERLOADED if overloaded else Health.FAILED
             health = unwell if failed else Health.ANSWERED
-            self._note(crawl, attempt, health)
+            self._note(crawl, attempt, health, request.meta.get(RENDER_S, 0.0))
             if failed:
                 asked = response.headers.get("Retry-After")
                 self._hold(crawl, attempt, response.status, asked)
@@ -84,7 +87,10 @@ class PolitenessMiddleware:
             )
         return attempt
 
-    def _note(self, crawl: RunningCrawl, attempt: Attempt, health: Health) -> None:
+    def _note(
+        self, crawl: RunningCrawl, attempt: Attempt, health: Health, own_s: float = 0.0
+    ) -> None:
+        """`own_s` of the time that it took were ours, and not the host's."""
         host = attempt.lease.host
         override = crawl.frontier.overrides.for_host(host)
         # The crawl's delay, not this worker's: whoever began it has set it for all.
@@ -96,7 +102,7 @@ class PolitenessMiddleware:
             round(delay_s * 1000),
             # The pause after a robots.txt itself is noted by those who read it.
             crawl.permission.delay_s(host) if crawl.permission is not None else None,
-            (time.monotonic() - attempt.started_at) * 1000,
+            (time.monotonic() - attempt.started_at - own_s) * 1000,
             factor=self._slowness if delay_s else 0,
             most_ms=self._longest_pause_ms,
         )

@@ -84,6 +84,10 @@ class Permission:
         rest_ms = known.rest_ms
         return PutOff(max(rest_ms, PUT_OFF_MS)) if rest_ms else None
 
+    def allows(self, host: str, url: str) -> bool:
+        """Whether nothing that is known of the host forbids what a page of it asks for."""
+        return not isinstance(self.outcome_for(host, url), Filtered)
+
     def delay_s(self, host: str) -> float | None:
         """The host's Crawl-delay."""
         known = self._known.memory.last(host)

@@ -69,6 +69,7 @@ async def join(
     """Begin, join or resume the crawl; returns its plan, which the frontier has too, or None while
     there is nothing to work at. What was asked for and is not so is said."""
     wanted = plan_of(config, spider or frontier.crawl)
+    _need_browser(wanted, config)
     was_over = await _is_time_over(frontier)
     opened = await frontier.open(
         wanted,
@@ -86,6 +87,7 @@ async def join(
             "name: -a crawl=NAME",
         )
     _refuse_what_only_users_allow(frontier.plan, config)
+    _need_browser(frontier.plan, config)
     if opened.mode == "resumed":
         asked_for = set(asked_for) - {"minutes"}  # who goes on with it says how long
         await _change(frontier, wanted, asked_for)
@@ -99,6 +101,14 @@ async def join(
     if frontier.plan.cookies is None:
         frontier.plan = replace(frontier.plan, cookies=config.cookies)
     return frontier.plan
+
+
+def _need_browser(plan: Plan, config: Config) -> None:
+    """Refuse to work without one at a crawl whose pages have their scripts run."""
+    if plan.render is not None:
+        from crawlproj.fetch.rendering.browser import find_browser  # which few crawls need
+
+        find_browser(config.browser)
 
 
 async def _is_time_over(frontier: Frontier) -> bool:

@@ -89,6 +89,11 @@ BAD: dict[str, tuple[list[Any], str]] = {
         ["x", 5, {"a.test": "/no/such.pem"}, {"a.test": __file__}, {"a.test": 5}],
         "give a table such as",
     ),
+    "CRAWL_RENDER": (["allways", "Auto", "never!", "(", "[a"], "give auto, always, never, or a"),
+    "CRAWL_RENDER_TIMEOUT": (["0", *NOT_SECONDS], POSITIVE),
+    "CRAWL_RENDER_PAGES": (NOT_COUNTS, WHOLE),
+    "CRAWL_RENDER_MEMORY_MB": (["0", "-1", "big", math.inf], "give megabytes, more than 0"),
+    "CRAWL_RENDER_HOSTS": ([5, [5]], "give words, separated by commas"),
     "POLITENESS_SLOWNESS": (["-1", "slow", math.nan], "give a"),
     "POLITENESS_LONGEST_PAUSE": (NOT_SECONDS, SECONDS),
     "POLITENESS_BACKOFF": (NOT_SECONDS, SECONDS),
@@ -114,7 +119,13 @@ BAD: dict[str, tuple[list[Any], str]] = {
     "SEEN_ERROR_RATE": (["0", "0.5", "1", "-0.1", "low"], "give a share between 0 and 0.5"),
     "SEEN_AUDIT_ONE_IN": (NOT_COUNTS, WHOLE),
 }
-TAKES_ANYTHING = {"CRAWL_SEEDS", "CRAWL_OUTPUT", "CRAWL_WORKER_ID", "CRAWL_RUN_ID"}
+TAKES_ANYTHING = {
+    "CRAWL_SEEDS",
+    "CRAWL_OUTPUT",
+    "CRAWL_WORKER_ID",
+    "CRAWL_RUN_ID",
+    "CRAWL_BROWSER",
+}
 
 GOOD: list[tuple[str, Any, str, Any]] = [
     ("CRAWL_SEEDS", "http://a,http://b", "seeds", "http://a,http://b"),
@@ -127,6 +138,8 @@ GOOD: list[tuple[str, Any, str, Any]] = [
     ("CRAWL_MINUTES", "1.5", "minutes", 1.5),
     ("CRAWL_STRATEGY", "my.module.rank", "strategy", "my.module.rank"),
     ("CRAWL_STAY", "Yes", "stay", True),
+    ("CRAWL_RENDER", "never", "render", None),
+    ("CRAWL_RENDER", "/shop/.*", "render", "/shop/.*"),
     ("CRAWL_STAY", "false", "stay", False),
     ("CRAWL_STAY", True, "stay", True),
     ("POLITENESS_DELAY", "0", "delay_s", 0.0),

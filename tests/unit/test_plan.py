@@ -171,7 +171,7 @@ def test_an_older_plan_can_be_damaged_too(changed: dict[str, Any]) -> None:
     [
         ({"version": VERSION + 1}, f"version {VERSION + 1}"),
         ({"version": VERSION, "rules": {}}, "limits, rules"),
-        ({"rules": {"render": 1}, "limits": {"cost": 1}}, "cost, render"),
+        ({"rules": {"robots": 1}, "limits": {"cost": 1}}, "cost, robots"),
     ],
 )
 def test_what_is_beyond_this_version_is_said_to_be_newer(
