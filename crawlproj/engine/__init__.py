@@ -15,7 +15,8 @@ be relied on. Three kinds of modules stand here:
 
 The last two are taken from `parts.py`, which has Scrapy's own in their place (`plain.py`) with a
 Scrapy that they were not tested with, that lacks a name, or with CRAWL_PLAIN_SCRAPY=1; the log says
-so in one line. What no setting names (`flow.py`, `signals.py`) is put in place by `watch.py`.
+so in one line. What no setting names (`flow.py`, `callbacks.py`, `signals.py`) is put in place by
+`watch.py`.
 
 | setting | here |
 |---|---|

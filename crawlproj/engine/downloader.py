@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from functools import lru_cache
 from time import monotonic
+from types import MethodType
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,6 +18,7 @@ from scrapy import Request, signals
 from scrapy.core.downloader import Downloader as ScrapyDownloader
 from scrapy.core.downloader.handlers import DownloadHandlers
 from scrapy.core.downloader.middleware import DownloaderMiddlewareManager
+from scrapy.downloadermiddlewares.useragent import UserAgentMiddleware
 from scrapy.exceptions import _InvalidOutput
 from scrapy.http import Response
 from scrapy.utils.defer import deferred_from_coro, ensure_awaitable
@@ -34,7 +36,7 @@ class Middlewares(DownloaderMiddlewareManager):
     async def _process_request(self, request: Request, download_func: Fetch) -> Response | Request:
         for method in self.methods["process_request"]:
             result = self._called(method, request=request)
-            if result is None:
+            if result is None:  # as nearly always
                 continue
             if not is_ready(result):
                 result = await _promised(method, result)
@@ -53,6 +55,9 @@ class Middlewares(DownloaderMiddlewareManager):
             return response
         for method in self.methods["process_response"]:
             result = self._called(method, request=request, response=response)
+            if isinstance(result, Response):  # as nearly always
+                response = result
+                continue
             response = result if is_ready(result) else await _promised(method, result)
             if isinstance(response, Request):
                 return response
@@ -64,6 +69,16 @@ class Middlewares(DownloaderMiddlewareManager):
         if self._mw_methods_requiring_spider:
             return self._handle_mw_method(method, **named)
         return method(**named)
+
+
+_CHECKED = UserAgentMiddleware.process_request.__code__
+
+
+def _unchecked(method: Any) -> Any:
+    """Without the look, at every call, for an argument that Scrapy no longer wants: it is not given
+    here. Scrapy's own middlewares have that."""
+    is_checked = getattr(method, "__code__", None) is _CHECKED and hasattr(method, "__wrapped__")
+    return MethodType(method.__wrapped__, method.__self__) if is_checked else method
 
 
 async def _promised(method: Any, result: Any) -> Any:
@@ -100,6 +115,9 @@ class Downloader(ScrapyDownloader):
         super().__init__(crawler)
         # Not built anew: they would begin twice.
         self.middleware.__class__ = Middlewares
+        for methods in self.middleware.methods.values():
+            for number, method in enumerate(methods):
+                methods[number] = _unchecked(method)
         self.handlers.__class__ = Handlers
 
     def get_slot_key(self, request: Request) -> str:

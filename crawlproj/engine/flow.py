@@ -10,21 +10,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, signals
-from scrapy.core.spidermw import SpiderMiddlewareManager
 from scrapy.http import Response
-from scrapy.utils.defer import aiter_errback, iter_errback, maybe_deferred_to_future
+from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.log import logformatter_adapter
 from twisted.python.failure import Failure
 
+from crawlproj.engine.callbacks import patch_scraper
 from crawlproj.engine.downloader import Downloader
 
 if TYPE_CHECKING:
     from scrapy.core.engine import ExecutionEngine
-    from scrapy.core.scraper import Scraper
 
 logger = logging.getLogger("scrapy.core.engine")
 
@@ -125,56 +123,7 @@ class Flow:
         logger.error(text, exc_info=True, extra={"spider": self._engine.spider})
 
 
-class SpiderMiddlewares(SpiderMiddlewareManager):
-    """The spider middlewares; where none looks at what callbacks yield, that is not passed
-    through an iterator for each of them."""
-
-    async def _process_callback_output(self, response: Response, result: Any) -> Any:
-        if any(self.methods["process_spider_output"]):
-            return await super()._process_callback_output(response, result)
-        return self._guarded(response, result)
-
-    async def _guarded(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        try:
-            async for output in result:
-                yield output
-        except Exception as error:
-            recovered: AsyncIterator[Any] = self._process_spider_exception(response, error)
-            async for output in recovered:
-                yield output
-
-
-class Outputs:
-    """What callbacks yield, in turn. Scrapy makes a queue and two tasks a page to do that, even
-    where CONCURRENT_ITEMS is 1."""
-
-    def __init__(self, scraper: Scraper) -> None:
-        self._scraper = scraper
-        self._in_parallel = scraper.handle_spider_output_async
-
-    async def handle(
-        self,
-        result: Iterable[Any] | AsyncIterator[Any],
-        request: Request,
-        response: Response | Failure,
-    ) -> None:
-        scraper = self._scraper
-        if scraper.concurrent_items != 1:
-            await self._in_parallel(result, request, response)
-        elif isinstance(result, AsyncIterator):
-            on_error = scraper.handle_spider_error
-            async for output in aiter_errback(result, on_error, request, response):
-                await scraper._process_spidermw_output_async(output, response)
-        else:
-            for output in iter_errback(result, scraper.handle_spider_error, request, response):
-                await scraper._process_spidermw_output_async(output, response)
-
-
 def patch_engine(engine: ExecutionEngine) -> None:
     """Let an engine that has been opened go this way."""
     engine._start_scheduled_request = Flow(engine).start  # type: ignore[method-assign]
-    manager = engine.scraper.spidermw
-    if type(manager) is SpiderMiddlewareManager:
-        manager.__class__ = SpiderMiddlewares
-    scraper = engine.scraper
-    scraper.handle_spider_output_async = Outputs(scraper).handle  # type: ignore[method-assign]
+    patch_scraper(engine.scraper)

@@ -70,6 +70,7 @@ NEEDED = (
     # feeds.py, plain.py
     Name(_FEEDS, "slots", "a feed that fails keeps a row from no other; buffers are handed over"),
     Name(_FEED, "file", "the same"),
+    Name(_FEED, "filter", "a feed that does not take a row is not asked whether it is full"),
     # memory_limit.py
     Name(_MEMORY, "limit", "a limit goes by the memory in use, not by the peak"),
     Name(_MEMORY, "tasks", "ends our look at the memory with Scrapy's"),
@@ -83,11 +84,15 @@ QUICKER = (
     Name(_ENGINE, "_start_scheduled_request", "a dozen Deferreds and five tasks a request"),
     Name(_SCRAPER, "_scrape", "the scraper's part of a request, awaited in its task"),
     Name(_SCRAPER, "_check_if_closing", "the same"),
+    Name(_SCRAPER, "slot", "the count of responses in hand, by which Scrapy holds back"),
+    # callbacks.py
+    Name(_SCRAPER, "call_spider_async", "two rounds of the event loop before each callback"),
     Name(_SCRAPER, "_process_spidermw_output_async", "a queue and two tasks a page"),
     Name(_SCRAPER, "handle_spider_output_async", "the same"),
     Name(_SCRAPER, "concurrent_items", "the same"),
-    Name(_SCRAPER, "slot", "the count of responses in hand, by which Scrapy holds back"),
-    Name(_SPIDER_MIDDLEWARES, "_process_callback_output", "an iterator a middleware and page"),
+    Name("scrapy:Spider", "_parse", "the callback of a request that names none"),
+    Name(_SPIDER_MIDDLEWARES, "scrape_response_async", "an iterator a middleware and page"),
+    Name(_SPIDER_MIDDLEWARES, "_process_spider_input", "the same"),
     Name(_SPIDER_MIDDLEWARES, "_process_spider_exception", "the same"),
     # downloader.py
     Name("scrapy.exceptions", "_InvalidOutput", "what Scrapy raises for a wrong return value"),

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("scrapy.utils.signal")
 
 _ANY = id(dispatcher.Any)
+_NOBODY: dict[Any, Any] = {}
 _TAKES_ANYTHING = inspect.CO_VARKEYWORDS
 
 
@@ -38,7 +39,7 @@ class Signals(SignalManager):
         receivers = _receivers(sender, signal)
         if not receivers:
             return []
-        unlogged = (*_tuple(kwargs.pop("dont_log", ())), StopDownload)
+        unlogged = (*_unlogged(kwargs), StopDownload)
         return [(receiver, _result(receiver, signal, kwargs, unlogged)) for receiver in receivers]
 
     async def send_catch_log_async(self, signal: Any, **kwargs: Any) -> list[tuple[Any, Any]]:
@@ -46,7 +47,7 @@ class Signals(SignalManager):
         receivers = _receivers(sender, signal)
         if not receivers:
             return []
-        unlogged = _tuple(kwargs.pop("dont_log", ()))
+        unlogged = _unlogged(kwargs)
         results: dict[int, Any] = {}
         waiting: dict[int, Awaitable[Any]] = {}
         for number, receiver in enumerate(receivers):
@@ -75,18 +76,13 @@ def is_heard(crawler: Crawler, signal: Any) -> bool:
 
 
 def _receivers(sender: Any, signal: Any) -> list[Callable[..., Any]]:
-    """In the order of pydispatch, which looks in four places, and for who is in two of them."""
-    found = [
-        receivers
-        for name in (id(sender), _ANY)
-        if (table := dispatcher.connections.get(name))
-        for key in (signal, dispatcher.Any)
-        if (receivers := table.get(key))
-    ]
-    if not found:
-        return []
-    known = found[0] if len(found) == 1 else dispatcher.getAllReceivers(sender, signal)
-    return list(dispatcher.liveReceivers(known))
+    """In the order of pydispatch, which also looks for who hears any signal or any sender."""
+    table = dispatcher.connections.get(id(sender), _NOBODY)
+    if dispatcher.Any in table or _ANY in dispatcher.connections:
+        known = dispatcher.getAllReceivers(sender, signal)
+    else:
+        known = table.get(signal, ())
+    return list(dispatcher.liveReceivers(known)) if known else []
 
 
 _taken: dict[CodeType, frozenset[str]] = {}
@@ -124,7 +120,10 @@ def _result(
     return result
 
 
-def _tuple(unlogged: Any) -> tuple[Any, ...]:
+def _unlogged(kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    if "dont_log" not in kwargs:
+        return ()
+    unlogged = kwargs.pop("dont_log")
     return tuple(unlogged) if isinstance(unlogged, Sequence) else (unlogged,)
 
 
