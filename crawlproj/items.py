@@ -103,10 +103,14 @@ class Fields:
         """The value of a field; None if there is no such field."""
         return getattr(self._item, name, None)
 
+    def values(self) -> tuple[Any, ...]:
+        """In the order of the columns."""
+        found: tuple[Any, ...] = _VALUES[type(self._item)](self._item)
+        return found
+
     def items(self) -> list[tuple[str, Any]]:
         """Names and values, in the order of the columns."""
-        kind = type(self._item)
-        return list(zip(COLUMNS[kind], _VALUES[kind](self._item), strict=True))
+        return list(zip(COLUMNS[type(self._item)], self.values(), strict=True))
 
 
 def fields_of(item: Any) -> Fields | ItemAdapter:

@@ -21,6 +21,9 @@ class FeedExporter(feedexport.FeedExporter):
         """Export to each feed by itself: one that cannot take an item keeps it from no other."""
         slots: list[Any] = []
         for slot in self.slots:
+            if _passes_by(item, slot):
+                slots.append(slot)
+                continue
             self.slots = [slot]
             try:
                 self.slots = [self.slot_for_next_row(slot)]
@@ -40,6 +43,12 @@ class FeedExporter(feedexport.FeedExporter):
 
     def press_out(self) -> None:
         """Scrapy's own parts have no flush; see output/gzip_rows.py for what has."""
+
+
+def _passes_by(item: Any, slot: Any) -> bool:
+    """Whether a feed is not for such items, and nothing has to be tried to know it."""
+    is_scrapys = type(slot.filter) is feedexport.ItemFilter
+    return is_scrapys and not slot.filter.accepts(item)
 
 
 class CsvExporter(CsvItemExporter):

@@ -28,11 +28,14 @@ Values = Callable[[Any], tuple[Any, ...]]
 # With the full-width forms, which some locales of spreadsheets take for the plain ones.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 _NUMBERS = (int, float, Decimal)
+_SUSPECT = frozenset(("'", *FORMULA_STARTS))
 
 
 def harmless(cell: Any) -> Any:
     """The cell, such that it is no formula. Numbers stay as they are: `-1` is one. What has such an
     apostrophe already gets another, so that taking one away gives every cell as it was."""
+    if type(cell) is str and cell[:1] not in _SUSPECT:  # as nearly always
+        return cell
     if cell is None or isinstance(cell, _NUMBERS):
         return cell
     text = str(cell)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from crawlproj.items import OUR_ITEMS, fields_of
+from crawlproj.items import OUR_ITEMS, Fields, fields_of
 
 # Every control character and blank, but not U+2028 and its like, which are text to keep.
 # A single blank is left as it is: that is what most of them are.
@@ -24,6 +24,8 @@ DEEPEST_NESTING = 20
 
 def one_line(text: str, max_chars: int) -> str:
     """The text on one line, at most so long; what was cut ends in an ellipsis."""
+    if len(text) <= max_chars and text.isprintable() and "  " not in text:
+        return text.strip(" ")  # nothing that `BLANKS` matches is printable but a blank
     # A page may call megabytes a title: what cannot be kept need not be cleaned either.
     line = BLANKS.sub(" ", text[: 8 * max_chars]).strip(" ")
     return line if len(line) <= max_chars else line[: max_chars - 1].rstrip(" ") + "…"
@@ -50,6 +52,8 @@ class TextPipeline:
             for name, max_chars in MAX_CHARS.items():
                 if values.get(name):
                     values[name] = one_line(values[name], max_chars)
+        if isinstance(values, Fields) and "".join(map(str, values.values())).isascii():
+            return item  # as nearly always: there is no half character to look for
         for name, value in list(values.items()):
             clean = encodable(value)
             if clean is not value:
