@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import scrapy
@@ -348,8 +348,12 @@ def _to_read(response: Response, row: PageItem) -> PageToRead:
 
 def _charset(response: Response) -> str | None:
     """What the header says: the page itself is asked only where that says nothing."""
-    content_type = (response.headers.get("Content-Type") or b"").decode("latin-1")
-    return http_content_type_encoding(content_type)
+    return _charset_in(response.headers.get("Content-Type") or b"")
+
+
+@lru_cache
+def _charset_in(content_type: bytes) -> str | None:
+    return http_content_type_encoding(content_type.decode("latin-1"))
 
 
 def _is_html(response: Response) -> bool:

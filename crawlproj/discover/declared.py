@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from datetime import datetime
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from crawlproj.discover.markup import attributes_of
@@ -106,11 +107,17 @@ def _is_commented(body: bytes, at: int) -> bool:
     return opened >= 0 and body.find(b"-->", opened, at) < 0
 
 
+@lru_cache(256)
+def _language_of(attributes: bytes) -> str:
+    """Of `<html …>`, which is the same on all pages of most sites."""
+    said = attributes_of(attributes.decode("latin-1"))
+    return said.get("lang") or said.get("xml:lang") or ""
+
+
 def language(body: bytes, headers: Headers) -> str:
     """What `<html lang>` says, else `Content-Language`; "" if neither names one language."""
     found = _HTML.search(body, 0, 4096)
-    said = attributes_of(found[1].decode("latin-1")) if found else {}
-    text = said.get("lang") or said.get("xml:lang") or ""
+    text = _language_of(found[1]) if found else ""
     if not text and (header := headers.get("Content-Language")):
         text = header.decode("latin-1")
     text = text.strip()

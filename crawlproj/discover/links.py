@@ -121,6 +121,8 @@ def _is_binary(body: bytes) -> bool:
 _refresh = re.compile(
     r"""[\s\d.]*[\s;,]\s*(?:url\s*=\s*)?(?:"([^"]*)|'([^']*)|(.+))""", re.IGNORECASE | re.DOTALL
 )
+# Of a meta tag that it is about robots or leads elsewhere, perhaps in entities.
+_MAY_MATTER = re.compile("robots|refresh|&", re.IGNORECASE)
 _candidate = re.compile(r"([^\s,]\S*[^\s,]|[^\s,])(?:\s[^,]*+)?+")
 _HTML_SPACE = " \t\n\f\r"
 _spaces = re.compile(r"[\t\n\f\r][ \t\n\f\r]*+| [ \t\n\f\r]++")  # all but single blanks
@@ -232,6 +234,8 @@ class Reader:
         if tag == "svg":
             # The titles inside a drawing are not the page's, and its own comes before any drawing.
             self.title = self.title or ""
+            return
+        if tag == "meta" and not _MAY_MATTER.search(text):
             return
         attributes = attributes_of(text)
         if tag == "base":

@@ -63,9 +63,9 @@ def is_document(path: str) -> bool:
 
 
 def _ends(extensions: re.Pattern[str], path: str) -> bool:
-    name = path.partition("?")[0].lower()
+    name = path.partition("?")[0]
     dot = name.rfind(".", name.rfind("/"))
-    return dot >= 0 and extensions.fullmatch(name, dot) is not None
+    return dot >= 0 and extensions.fullmatch(name[dot:].lower()) is not None
 
 
 def pattern_of(path: str) -> str:

@@ -21,6 +21,25 @@ STOPPED = "download_stopped"
 """Scrapy's flag on a response whose body was not read."""
 
 
+class ResponseHeaders(Headers):
+    """Scrapy's, which puts every name that it is asked for into its own form, each time anew."""
+
+    def normkey(self, key: str | bytes) -> bytes:
+        return _normal_name(key) if self.encoding == "utf-8" else super().normkey(key)
+
+    def get(self, key: str | bytes, def_val: Any = None) -> bytes | None:
+        values: list[bytes] | None = dict.get(self, self.normkey(key))
+        if values is None and def_val is not None:
+            return super().get(key, def_val)
+        return values[-1] if values else None
+
+
+@functools.lru_cache(1024)
+def _normal_name(key: str | bytes) -> bytes:
+    name = key.title()
+    return name if isinstance(name, bytes) else name.encode()
+
+
 class ResponseArgs(TypedDict):
     """What is known of a response when its headers have come."""
 

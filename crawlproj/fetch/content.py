@@ -35,7 +35,7 @@ class ContentMiddleware:
 
     def __init__(self, wanted: Collection[str]) -> None:
         self._wanted = frozenset(wanted)
-        self._accept = ", ".join([*wanted, "*/*;q=0.1"])
+        self._accept = ", ".join([*wanted, "*/*;q=0.1"]).encode()
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -45,7 +45,7 @@ class ContentMiddleware:
 
     def process_request(self, request: Request) -> None:
         if not _is_exempt(request):
-            request.headers.setdefault("Accept", self._accept)
+            dict.setdefault(request.headers, b"Accept", [self._accept])
 
     def _headers_received(self, headers: Headers, request: Request) -> None:
         if not _is_exempt(request) and not self.is_wanted(content_type(headers)):

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_ACCEPT_ENCODING = b"Accept-Encoding"
 ACCEPTED = b"gzip, deflate, br, zstd"
 LARGE_BYTES = 256 * 1024
 """Packed bodies from this size are unpacked in a thread: it takes longer than handing them over."""
@@ -78,7 +79,7 @@ class SafeDownloadHandler(BaseDownloadHandler):
 
     async def _fetch(self, request: Request) -> Response:
         if self._unpacks:
-            request.headers.setdefault("Accept-Encoding", ACCEPTED)
+            dict.setdefault(request.headers, _ACCEPT_ENCODING, [ACCEPTED])
         page = _Page(self, request)
         call = self._call(request, page)
         try:
@@ -160,7 +161,7 @@ class _Page:
         self._unpacks = handler._unpacks and not request.meta.get(PACKED)
         self._request = request
         self._stop: StopDownload | None = None
-        self._headers = Headers()
+        self._headers = responses.ResponseHeaders()
         self.most_bytes: int = request.meta.get("download_maxsize", handler._most_bytes)
         self.many_bytes: int = request.meta.get("download_warnsize", handler._many_bytes)
 

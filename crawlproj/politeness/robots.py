@@ -20,6 +20,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import lru_cache
 
 from crawlproj.politeness.robot_rules import RobotsRules
 
@@ -87,6 +88,7 @@ def judge(status: int, redirects: int = 0) -> Verdict:
     return Verdict.DENY_ALL
 
 
+@lru_cache(64)
 def product_token(user_agent: str) -> str:
     """The name by which a robots.txt addresses a crawler, in lower case; '' if it has none.
 
