@@ -134,7 +134,10 @@ class Discovery:
     ) -> int:
         """Offer links to the frontier; returns how many could be used. `encoding` is what their
         queries are escaped in."""
+        folder = _folder(base)
         unknown = self._known_links.unknown(base.host, hrefs)
+        if unknown:
+            unknown = self._known_links.unknown(folder, unknown)
         usable = repeated = len(hrefs) - len(unknown)
         for href in unknown:
             try:
@@ -147,16 +150,20 @@ class Discovery:
                 repeated += 1
             elif not self._offer(url, depth, referer):
                 continue
-            self._remember(base.host, href, url)
+            self._remember(base.host, folder, href, url)
         self._worker.count_seen(repeated)
         return usable
 
-    def _remember(self, host: str, href: str, url: Url) -> None:
-        """Remember a link by its text on this host's pages, and by its normal form, for other
-        spellings."""
-        for link in {Url(host, href), url}:
-            if _is_the_same_everywhere(link.path):
-                self._known_links.add(*link)
+    def _remember(self, host: str, folder: str, href: str, url: Url) -> None:
+        """Remember a link by its text on this host's pages, or on those of this folder, and by its
+        normal form, for other spellings."""
+        known = self._known_links
+        if _is_the_same_everywhere(href):
+            known.add(host, href)
+        elif _is_the_same_in_folder(href):
+            known.add(folder, href)
+        if _is_the_same_everywhere(url.path):
+            known.add(*url)
 
     def sitemap(self, href: str, base: Url, steps: int) -> None:
         """Offer a sitemap to which so many others have led; only its host is judged."""
@@ -234,3 +241,14 @@ def _is_the_same_everywhere(href: str) -> bool:
     """Whether a link means the same on all pages of a host. A path that begins with two slashes
     does not: as a link, that text names a host."""
     return href.isascii() and href.startswith(_ROOTS) and not href.startswith("//")
+
+
+def _folder(base: Url) -> str:
+    """Where the relative links of a page begin. Ends in a slash, as no host does."""
+    return base.host + base.path[: base.path.partition("?")[0].rindex("/") + 1]
+
+
+def _is_the_same_in_folder(href: str) -> bool:
+    """Whether a link means the same on all pages of a folder. What only has a query is relative to
+    its page, and so may be what looks as if it had a scheme (`http:?a`)."""
+    return href.isascii() and (href[0].isalnum() or href[0] == ".") and ":" not in href

@@ -194,12 +194,15 @@ class Reader:
         )
 
     def _scan(self) -> None:
+        add = self._add
         for match in scanner(self.images).finditer(self.text):
             kind = match.lastgroup
-            if kind in HREFS:
-                if kind == "plain" or not (self.may_skip and self._is_nofollow(match)):
-                    href = match[kind]
-                    self._add(unescape(href) if "&" in href else href)
+            if kind == "plain":
+                href = match["plain"]
+                add(unescape(href) if "&" in href else href)
+            elif kind in HREFS:
+                if not (self.may_skip and self._is_nofollow(match)):
+                    add(unescape(match[kind]))
             elif kind and not self._heed(kind, match):
                 break
 
@@ -218,11 +221,11 @@ class Reader:
         return self._may_skip()
 
     def _add(self, href: str) -> None:
-        href = href.strip(_HTML_SPACE)
-        if not href or href[0] == "#" or href in self.links:
+        href, links = href.strip(_HTML_SPACE), self.links
+        if href in links or not href or href[0] == "#":
             return
-        if len(self.links) < self.max_links:
-            self.links[href] = None
+        if len(links) < self.max_links:
+            links[href] = None
         else:
             self.overflow += 1
 

@@ -24,8 +24,20 @@ def _name(*names: str) -> str:
 
 def _initial_of_none(*names: str) -> str:
     """A letter by which it is already known that a tag is none of these."""
-    others = "".join(sorted(set(ascii_lowercase) - {name[0] for name in names}))
-    return f"[{others}{others.upper()}]"
+    return _letters(set(ascii_lowercase) - {name[0] for name in names})
+
+
+def _second_of_none(*names: str) -> str:
+    """Two letters by which the same is known of most other tags: `<p>`, `<td>`, `<span>`. Not of
+    those that begin with an a, which is a name by itself."""
+    names = tuple(name for name in names if name[0] != "a")
+    seconds = _letters({name[1] for name in names})
+    return f"{_letters({name[0] for name in names})}(?!{seconds})"
+
+
+def _letters(some: set[str]) -> str:
+    text = "".join(sorted(some))
+    return f"[{text}{text.upper()}]"
 
 
 def _element(tag: str, group: str = "", of_attributes: str = "") -> str:
@@ -43,8 +55,11 @@ _UNQUOTED = r"""[^\x20\t\n\f\r>"'][^\x20\t\n\f\r>]*+"""
 _VALUE = rf"""(?:"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z)|{_UNQUOTED})"""
 _ATTRIBUTE = rf"[^\x20\t\n\f\r/>][^\x20\t\n\f\r/>=]*+(?:{_WS}*+={_WS}*+{_VALUE}?+)?+"
 _ATTRIBUTES = rf"(?:[\x20\t\n\f\r/]++|{_ATTRIBUTE})*+"
-_PLAIN_ATTRIBUTES = r'(?:\x20[a-zA-Z\-]++="[^"]*+")++'  # most of them; a shortcut
-_REST = rf"[^\x20\t\n\f\r/>]*+(?:>|{_PLAIN_ATTRIBUTES}>|{_ATTRIBUTES}{_END})"
+# Shortcuts for most names and attributes. They take a quarter off the time of large pages.
+_PLAIN_NAME = r"[a-zA-Z0-9]*+"
+_PLAIN_ATTRIBUTES = r"""(?:\x20++[a-zA-Z\-]++=(?:"[^"]*+"|'[^']*+'))++[\x20\t\n\f\r/]*+"""
+_ANY_REST = rf"[^\x20\t\n\f\r/>]*+{_ATTRIBUTES}{_END}"
+_REST = rf"{_PLAIN_NAME}(?:>|{_PLAIN_ATTRIBUTES}>|{_ANY_REST})"
 _HREF = rf"""{_name("href")}{_WS}*+={_WS}*+
     (?:"(?P<double>[^"]*+)"|'(?P<single>[^']*+)'|(?P<bare>{_UNQUOTED}))"""
 HREFS = ("plain", "double", "single", "bare")
@@ -70,6 +85,7 @@ def scanner(images: bool, texts: bool = False) -> re.Pattern[str]:
         (?: [^<]*+
             < (?: /[a-zA-Z]{_REST}
                 | {_initial_of_none(*special)}{_REST}
+                | {_second_of_none(*special)}{_REST}
                 | (?!{_name(*special)}{_STOP})[a-zA-Z]{_REST}
                 | {_COMMENT}
                 | [!?/][^>]*+{_END}

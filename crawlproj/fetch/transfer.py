@@ -16,6 +16,7 @@ import socket
 import ssl
 from base64 import b64decode
 from collections.abc import Callable, Collection, Iterable, Iterator
+from io import BytesIO
 from typing import Any
 
 import pycurl
@@ -130,7 +131,10 @@ class Transfer:
         self._call = call
         self._may_connect = may_connect
         self._lines: list[bytes] = []
-        self._body = bytearray()  # not a list: a piece of two bytes would take sixty
+        # Not a list: a piece of two bytes would take sixty. Not a bytearray: growing to 240 KB and
+        # becoming bytes took it 0.2 ms instead of 0.01.
+        self._body = BytesIO()
+        self._size = 0
         self._informational = 0
         self._opened: list[int] = []
         self._line: Line = ("", 0, 0)
@@ -196,8 +200,8 @@ class Transfer:
         """What has come."""
         assert self.head is not None
         if self._call.is_enough:
-            del self._body[self._most + 1 :]
-        body = bytes(self._body)
+            self._body.truncate(min(self._size, self._most + 1))
+        body = self._body.getvalue()
         latency_s: float = self.curl.getinfo(pycurl.STARTTRANSFER_TIME)
         certificate = self._leave(self.head.protocol)
         return Answer(self.head, body, latency_s, certificate, self._is_stopped, is_cut_off)
@@ -298,12 +302,13 @@ class Transfer:
         return self._ask(self._call.on_head, self.head)
 
     def _on_body(self, piece: bytes) -> int | None:
-        self._body += piece
-        if len(self._body) > self._most:
+        self._body.write(piece)
+        self._size += len(piece)
+        if self._size > self._most:
             if self._call.is_enough:
                 self._is_stopped = True
                 return ABORT
-            text = f"Received {len(self._body)} bytes which is larger than download max size"
+            text = f"Received {self._size} bytes which is larger than download max size"
             return self._fail(DownloadCancelledError(f"{text} ({self._most}): {self._call.url}"))
         if self._call.on_bytes is not None:
             return self._ask(self._call.on_bytes, piece)

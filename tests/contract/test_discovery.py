@@ -43,6 +43,31 @@ async def test_a_relative_link_is_another_page_in_another_folder_however_often_i
     assert found == {f"http://a/1/{target}", f"http://a/2/{target}", f"http://b/1/{target}"}
 
 
+@pytest.mark.parametrize("href", ["?a", "http:?a", "\x01?a"])
+async def test_a_query_alone_belongs_to_its_page_however_often_it_was_met(
+    redis_server: RedisServer, href: str
+) -> None:
+    pages = [f"http://a/1/{name}" for name in ("x", "x#1", "x#2", "x#3", "y", "z")]
+    found = await queued_after(redis_server.url, {page: [href] for page in pages})
+    assert found == {f"http://a/1/{name}?a" for name in "xyz"}
+
+
+def test_relative_links_are_made_normal_until_they_are_known_in_their_folder(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    worker = an_offline_worker()
+    discovery = discovery_of(worker)
+    monkeypatch.setattr(worker, "seen", lambda host, key: True)
+    asked: list[str] = []
+    made = discovery.normal
+    monkeypatch.setattr(
+        discovery, "normal", lambda href, *of: asked.append(href) or made(href, *of)
+    )
+    for page in ("http://a/1/x", "http://a/1/y?b=/c", "http://a/2/x"):
+        discovery.follow(["p", "../q"], normalise(page), 1, page)
+    assert asked == ["p", "../q"] * 2
+
+
 @pytest.mark.parametrize("href", ["http://c/page", "https://c/page"])
 async def test_an_absolute_link_is_one_page_wherever_it_is_met(
     redis_server: RedisServer, href: str
