@@ -20,7 +20,6 @@ import argparse
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
-from itertools import accumulate
 from typing import NamedTuple
 
 import redis
@@ -30,7 +29,7 @@ from benchmarks.common import Row, cores, empty, numbers, pin
 from benchmarks.fleet import CRAWL, WARM_UP_S, crawl_for_a_while, man
 from crawlproj.demo import DemoServer, WebSpec
 from crawlproj.frontier import keys
-from crawlproj.operate.request_log import Logged
+from crawlproj.operate.request_log import most_concurrent
 from tests.servers.redis import RedisServer
 
 APART = ", apart"
@@ -108,15 +107,9 @@ def measure(
         "pages_per_s": ran.pages_per_s,
         "repeated": None if case.apart else repeated,
         "connections": sum(page.end_s - page.start_s for page in ran.pages) / ran.seconds,
-        "most_at_once": most_at_once(ran.pages),
+        "most_at_once": max(most_concurrent(ran.pages).values()),
         **ran.costs(),
     }
-
-
-def most_at_once(pages: Sequence[Logged]) -> int:
-    """Requests that the origin had under way at a time."""
-    moments = [(page.start_s, 1) for page in pages] + [(page.end_s, -1) for page in pages]
-    return max(accumulate(change for _, change in sorted(moments)))
 
 
 def _named(case: Case) -> Row:

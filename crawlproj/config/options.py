@@ -258,6 +258,12 @@ class Config(FetchOptions, OutputOptions):
         one_of("host", "domain", "address"),
         "what keeps one pace: a host, or all hosts of a registrable domain or an address",
     )
+    shared_pace: bool = option(
+        "POLITENESS_SHARED",
+        False,
+        BOOL,
+        "one pace a host for all crawls on this Redis that have it on",
+    )
     robots: bool = option(
         "POLITENESS_ROBOTS",
         False,

@@ -7,8 +7,11 @@ a crash or of a seed that came in between, is opened again.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
+from crawlproj.frontier import keys
 from crawlproj.frontier.messages import State
+from crawlproj.frontier.refusals import CrawlWiped
 from crawlproj.frontier.shard import Shard
 
 UNSETTLED = ("queued", "delayed", "leased")
@@ -56,3 +59,12 @@ async def reopen(shards: Sequence[Shard]) -> None:
     """Go on with a crawl that has finished, or is half ended."""
     for shard in shards:
         await shard.reopen()
+
+
+async def state(client: Any, crawl: str) -> State:
+    """What the crawl's first shard says it is in."""
+    found = await client.hget(keys.meta(crawl, 0), "state")
+    if found is None:
+        raise CrawlWiped("no crawl is open here")
+    said: State = found.decode()
+    return said

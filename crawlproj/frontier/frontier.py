@@ -37,10 +37,13 @@ from crawlproj.frontier.messages import (
 )
 from crawlproj.frontier.pacing import Overrides
 from crawlproj.frontier.plan import CHANGEABLE, HOST, Plan
-from crawlproj.frontier.refusals import CrawlWiped
 from crawlproj.frontier.replication import Replication
 from crawlproj.frontier.shard import Shard
+from crawlproj.frontier.shared_pace import SharedPace, Turn
 from crawlproj.urls import registrable_domain
+
+OTHER_CRAWL = "other_crawl"
+"""Why a host is left alone that another crawl asks (POLITENESS_SHARED)."""
 
 DISMISSALS = "dismissals"
 """Field of META: how often those who wait for seeds were sent away."""
@@ -66,6 +69,7 @@ class Frontier:
         self._configured = self.overrides
         self._paces = 0
         self._seeds_may_lack_pages = True
+        self._shared_pace: SharedPace | None = None
 
     async def open(
         self,
@@ -81,6 +85,8 @@ class Frontier:
         opened = await opening.open_first(self._make_shard, offer)
         self.plan = Plan.decode(opened.plan)
         self.shards = opening.shards_of(self._make_shard, self.plan, opened.epoch)
+        if self.plan.shared_pace:
+            self._shared_pace = SharedPace(self.client, self.crawl, self.worker)
         if opened.mode != "waiting":
             await opening.open_others(self.shards, opened, self.plan, offer)
         return opened
@@ -165,9 +171,16 @@ class Frontier:
         self, wanted: int, *, begins: int | None = None, no_links: bool = False
     ) -> Batch:
         """Take up to so many URLs, from all shards alike; of these `begins` are begun at once, if
-        not all. Links have none of a page budget while a shard lacks pages for its seeds: several
-        workers may be moving some there at once, and then a shard has pages for a moment that
-        belong to the seeds of another."""
+        not all."""
+        batch = await self._lease(wanted, begins, no_links)
+        if self._shared_pace is None:
+            return batch
+        return batch._replace(leases=await self._in_turn(batch.leases))
+
+    async def _lease(self, wanted: int, begins: int | None, no_links: bool) -> Batch:
+        """Links have none of a page budget while a shard lacks pages for its seeds: several workers
+        may be moving some there at once, and then a shard has pages for a moment that belong to
+        the seeds of another."""
         count = len(self.shards)
         each, begun = (-(-many // count) for many in (wanted, wanted if begins is None else begins))
         has_budget = count > 1 and self.plan.pages is not None
@@ -183,7 +196,7 @@ class Frontier:
         await page_budget.move(self.shards, spare)
         found = combined.batch(batches)
         if held_back and not (found.leases or no_links or self._seeds_may_lack_pages):
-            return await self.lease(wanted)
+            return await self._lease(wanted, begins, no_links)
         return found
 
     async def new_holds(self, leases: Iterable[Lease]) -> dict[str, int]:
@@ -201,7 +214,31 @@ class Frontier:
 
     async def held_leases(self) -> list[Lease]:
         """All leases that Redis says are this worker's."""
-        return [lease for shard in self.shards for lease in await shard.held_leases(self.worker)]
+        turns = self._shared_pace.names if self._shared_pace is not None else set()
+        held = [lease for shard in self.shards for lease in await shard.held_leases(self.worker)]
+        if self._shared_pace is not None:
+            self._shared_pace.forget(turns - {(lease.shard, lease.token) for lease in held})
+        return await self._in_turn(held)
+
+    async def _in_turn(self, leases: list[Lease]) -> list[Lease]:
+        """Those whose host no other crawl asks or has just asked; the others are returned, and
+        their hosts left alone for as long."""
+        if self._shared_pace is None or not leases:
+            return leases
+        waits = await self._shared_pace.take(map(self._turn, leases))
+        early = [
+            (shard, Settlement(token, "return", hold_ms=wait_ms, hold_reason=OTHER_CRAWL))
+            for (shard, token), wait_ms in waits.items()
+        ]
+        if early:
+            await self.settle(early)
+        return [lease for lease in leases if (lease.shard, lease.token) not in waits]
+
+    def _turn(self, lease: Lease) -> Turn:
+        delay_s = self.overrides.for_host(lease.host).delay_s
+        pause_ms = self.plan.delay_ms if delay_s is None else round(1000 * delay_s)
+        keeper = self._pace_keeper(lease.host, lease.group)
+        return Turn(lease, keeper, pause_ms, self.connections(lease))
 
     async def settle(
         self, batch: Iterable[tuple[int, Settlement]], new_items: Mapping[str, int] | None = None
@@ -209,12 +246,15 @@ class Frontier:
         """End leases, each given with its shard, and count the items that spiders have yielded,
         by their class; returns how many leases were no longer held."""
         by_shard: dict[int, list[Settlement]] = {}
-        for number, settlement in batch:
+        settled = list(batch)
+        for number, settlement in settled:
             by_shard.setdefault(number, []).append(settlement)
         late = 0
         for number, items in by_shard.items():
             late += len(await self.shards[number].settle(self.worker, items, new_items or {}))
             new_items = None
+        if self._shared_pace is not None:
+            await self._shared_pace.end(settled)
         return late
 
     async def renew(self, timeout_ms: int, about: dict[str, Any]) -> Renewed:
@@ -222,6 +262,8 @@ class Frontier:
         replies = await combined.all_of(
             shard.renew(self.worker, timeout_ms, about) for shard in self.shards
         )
+        if self._shared_pace is not None:
+            await self._shared_pace.renew(timeout_ms)
         if replies[0].paces != self._paces:
             self.overrides = self._configured.changed(await self.paces())
             await self._read_plan()
@@ -230,11 +272,7 @@ class Frontier:
 
     async def state(self) -> State:
         """The crawl's state, without asking for anything else."""
-        found = await self.client.hget(keys.meta(self.crawl, 0), "state")
-        if found is None:
-            raise CrawlWiped("no crawl is open here")
-        state: State = found.decode()
-        return state
+        return await finishing.state(self.client, self.crawl)
 
     async def change_pace(self, host: str, values: dict[str, Any] | None) -> None:
         """Treat a host differently from now on: every worker hears of it with its heartbeat."""

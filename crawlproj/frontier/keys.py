@@ -170,6 +170,11 @@ def history_prefix(crawl: str, shard: int) -> str:
     return f"{tag(crawl, shard)}:history:"
 
 
+def shared_pace(part: int, host: str) -> str:
+    """Hash that expires: the turns of requests at a host that several crawls ask. Of no crawl."""
+    return f"{{shared_pace:{part}}}:{host}"
+
+
 VECTOR = (
     meta,
     counts,

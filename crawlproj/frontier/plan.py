@@ -90,6 +90,7 @@ class Plan:
     delay_s: float = 0.0
     per_host: int = 1
     group: str = HOST
+    shared_pace: bool = Config.shared_pace
     give_up: int | None = None
     max_attempts: int = Config.max_attempts
 

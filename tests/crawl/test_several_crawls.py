@@ -11,6 +11,8 @@ import pytest
 from redis import Redis
 
 from crawlproj.frontier import keys
+from crawlproj.operate.audit import RESOLUTION_S, smallest_slot_gap_s
+from crawlproj.operate.request_log import most_concurrent
 from tests.servers.fleet import PROJECT, Fleet, Worker
 from tests.servers.origin import Origin, Reply
 from tests.servers.redis import wait_for
@@ -112,3 +114,21 @@ def test_a_crawl_that_only_has_seeds_waiting_is_listed_as_empty(fleet: Fleet, re
     redis.lpush(keys.start_urls("later"), "http://127.0.0.1:1/")
     [(name, listed)] = crawls(fleet).items()
     assert (name, listed["state"], listed["pages"]) == ("later", "empty", 0)
+
+
+def test_crawls_that_share_their_pace_ask_a_host_no_faster_than_one(fleet: Fleet) -> None:
+    """By the origin's own log, which does not know who asked."""
+    delay_s, pages = 0.2, 6
+    links = "".join(f"<a href=/{number}>{number}</a>" for number in range(1, pages))
+    with Origin({"/": Reply(body=links.encode())}, default=Reply()) as shared:
+        for crawl in ("docs", "blog"):
+            settings = {**FAST, "POLITENESS_SHARED": "True"}
+            fleet.start(settings, crawl=crawl, seeds=shared.url("/"), delay=delay_s)
+        assert fleet.wait() == ["finished", "finished"]
+        log = shared.requests()
+    assert len(log) == 2 * pages
+    assert set(most_concurrent(log).values()) == {1}
+    gap_s = smallest_slot_gap_s(log)
+    assert gap_s is not None and gap_s >= delay_s - RESOLUTION_S
+    for crawl in ("docs", "blog"):
+        assert (fleet.status(crawl)["done"], fleet.status(crawl)["balance"]) == (pages, 0)

@@ -101,6 +101,7 @@ BAD: dict[str, tuple[list[Any], str]] = {
     "POLITENESS_OVERRIDES": (["host", 5, ["a"]], 'give a table such as {"example.com": '),
     "POLITENESS_GROUP": (["site", "HOST", 5], "give one of host, domain, address"),
     "POLITENESS_ROBOTS": (["perhaps"], "give true or false"),
+    "POLITENESS_SHARED": (["perhaps"], "give true or false"),
     "POLITENESS_GIVE_UP": (["-1", "never", 0.5], "give a whole number, 0 or more"),
     "FRONTIER_EMBEDDED": (["perhaps"], "give true or false"),
     "FRONTIER_WAIT_REPLICAS": (["-1", "x", "101"], "give a whole number, 0 to 100"),

@@ -1,0 +1,73 @@
+#!lua flags=allow-oom
+-- Gives requests their turn at hosts that several crawls ask, so that together they ask a host no
+-- faster than one of them would. Of no crawl: the keys are shared by all on this Redis. A turn that
+-- is taken again is renewed.
+--
+-- KEYS  one a request, all of one slot: hash of a host, or of a group that keeps one pace. A field a
+--       turn: 'ms when it ends or has ended, ms to rest from then on'; one that is under way ends in
+--       the future. `hold`: ms until which it is to be left alone. `next`: 'ms, crawl' that was
+--       refused first, and when it will ask again. Expires.
+-- ARGV  1 crawl, 2 ms after which a turn has ended of which nobody tells the end,
+--       then for each key: the turn's name, the crawl's pause in ms, connections to the host
+-- Reply list of ms to wait, 0 for who has its turn
+local time = redis.call('TIME')
+local NOW = time[1] * 1000 + math.floor(time[2] / 1000)
+local CRAWL, LASTS_MS = ARGV[1], tonumber(ARGV[2])
+
+-- How long what is known of a host is kept: the longest pause that a crawl can rely on.
+local KEPT_MS = 120000
+-- So often a crawl asks for a host whose request is under way, at least; so late may who is next be.
+local SHORTEST_MS, LATE_MS = 50, 500
+
+-- Turns that count, when the first of them is over, and the names of the others. A host rests for the
+-- longer pause of who was there and who wants to be.
+local function look(key, pause_ms)
+  local used, free_ms, over, hold_ms, next_ms, next_crawl = 0, math.huge, {}, 0, 0, CRAWL
+  local fields = redis.call('HGETALL', key)
+  for i = 1, #fields, 2 do
+    local name, value = fields[i], fields[i + 1]
+    local end_ms, rest = value:match('^(%d+) ?(.*)$')
+    if name == 'hold' then
+      hold_ms = tonumber(end_ms) or 0
+    elseif name == 'next' then
+      next_ms, next_crawl = tonumber(end_ms) or 0, rest
+    else
+      local due_ms = (tonumber(end_ms) or 0) + math.max(pause_ms, tonumber(rest) or 0)
+      if due_ms > NOW then
+        used, free_ms = used + 1, math.min(free_ms, due_ms)
+      else
+        over[#over + 1] = name
+      end
+    end
+  end
+  local other_is_next = next_crawl ~= CRAWL and next_ms + LATE_MS > NOW
+  return used, free_ms, over, hold_ms, other_is_next, next_ms
+end
+
+local function give(key, turn, over)
+  if #over > 0 then redis.call('HDEL', key, unpack(over)) end
+  redis.call('HSET', key, turn, ('%d 0'):format(NOW + LASTS_MS))
+  if redis.call('PTTL', key) < KEPT_MS then redis.call('PEXPIRE', key, LASTS_MS + KEPT_MS) end
+  return 0
+end
+
+local function take(key, turn, pause_ms, connections)
+  if redis.call('HEXISTS', key, turn) == 1 then return give(key, turn, {}) end
+  local used, free_ms, over, hold_ms, other_is_next, next_ms = look(key, pause_ms)
+  if hold_ms > NOW then return hold_ms - NOW end
+  if used + (other_is_next and 1 or 0) < connections then
+    if not other_is_next then over[#over + 1] = 'next' end
+    return give(key, turn, over)
+  end
+  if other_is_next then return math.max(SHORTEST_MS, next_ms - NOW) end
+  local wait_ms = math.min(free_ms - NOW, math.max(pause_ms, SHORTEST_MS))
+  redis.call('HSET', key, 'next', ('%d %s'):format(NOW + wait_ms, CRAWL))
+  return wait_ms
+end
+
+local waits = {}
+for i = 1, #KEYS do
+  local at = 3 * i
+  waits[i] = take(KEYS[i], ARGV[at], tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]))
+end
+return waits
