@@ -60,10 +60,13 @@ def read(plan: Plan, shards: Iterable[Survey]) -> list[HostStatus]:
 def _read(plan: Plan, shard: Survey) -> Iterator[HostStatus]:
     for found in shard.some_hosts:
         with suppress(ValueError, TypeError):
-            if "://" in found.name:
-                yield _host(plan, found, shard.now_ms)
-            else:
-                yield _group(plan, found, shard.now_ms)
+            yield read_one(plan, found, shard.now_ms)
+
+
+def read_one(plan: Plan, found: HostFound, now_ms: int) -> HostStatus:
+    """A host or a group; raises ValueError or TypeError if its record is damaged."""
+    read = _host if "://" in found.name else _group
+    return read(plan, found, now_ms)
 
 
 def _host(plan: Plan, found: HostFound, now_ms: int) -> HostStatus:

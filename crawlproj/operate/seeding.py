@@ -34,6 +34,8 @@ class SeedAdder:
         self._known: set[Address] = set()
         self._has_begun = False
         self.given = self.new = self.refused = 0
+        self.on_refused: Callable[[str, str], None] = _print_refused
+        """Called with a seed that cannot be used, and why."""
 
     @classmethod
     async def begin(cls, frontier: Frontier, seeds: SeedList, settings: Settings) -> SeedAdder:
@@ -53,7 +55,7 @@ class SeedAdder:
         named are marked, so that a seed there opens no address in the user's own network."""
         usable, refused = _usable(given, self._requests, self._identity)
         for seed, reason in refused:
-            print_error(f"refused: {seed}: {reason}")
+            self.on_refused(seed, reason)
         hosts = {address.host for address in usable}
         named = {bare_name(host) for host in hosts if is_named(Url(host, "/"))}
         await self._seeds.mark_found({bare_name(host) for host in hosts} - named, named)
@@ -73,6 +75,10 @@ class SeedAdder:
         if new:
             await self._seeds.add(new)
         self.new += len(new)
+
+
+def _print_refused(seed: str, reason: str) -> None:
+    print_error(f"refused: {seed}: {reason}")
 
 
 def _usable(

@@ -126,6 +126,8 @@ TAKES_ANYTHING = {
     "CRAWL_WORKER_ID",
     "CRAWL_RUN_ID",
     "CRAWL_BROWSER",
+    "CRAWL_DASHBOARD_TOKEN",
+    "CRAWL_DASHBOARD_HOSTS",
 }
 
 GOOD: list[tuple[str, Any, str, Any]] = [

@@ -1,0 +1,75 @@
+"""The names of all crawls on a Redis. Keys are looked through for them, gently: a large frontier
+has millions."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+from redis.asyncio import RedisCluster
+from redis.exceptions import NoPermissionError
+
+from crawlproj.frontier import keys
+from crawlproj.operate import crawls
+from crawlproj.operate.dashboard.polling import Gently
+
+FRESH_S = 2.0
+"""For how long nothing is looked for after a look that was quick."""
+AT_ONCE = 5000
+MOST = 50
+"""Crawls that are shown and measured, in the order of their names."""
+WAIT_S = 2.0
+"""How long who asks first waits for a look that is not through."""
+
+
+class CrawlNames:
+    """What is known of them so far; those that are asked for by name count too."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._names: set[str] = set()
+        self._looked_at_s = float("-inf")
+        self._rest_s = FRESH_S
+        self._task: asyncio.Task[None] | None = None
+
+    async def get(self) -> list[str]:
+        """The names, in order; a look that takes long goes on in the background."""
+        is_due = time.monotonic() - self._looked_at_s > self._rest_s
+        if self._task is None and is_due:
+            self._task = asyncio.create_task(self._look())
+        if self._task is not None:
+            await asyncio.wait([self._task], timeout=0.1 if self._names else WAIT_S)
+            if self._task.done():
+                task, self._task = self._task, None
+                await task
+        return sorted(self._names)[:MOST]
+
+    async def _look(self) -> None:
+        began_s = time.monotonic()
+        try:
+            found = await self._scan()
+        except NoPermissionError:  # this user may not list keys: names have to be given
+            found = self._names
+        self._names = found
+        took_s = time.monotonic() - began_s
+        self._looked_at_s, self._rest_s = time.monotonic(), max(FRESH_S, 2 * took_s)
+
+    async def _scan(self) -> set[str]:
+        if isinstance(self._client, RedisCluster):
+            return set(await crawls.names(self._client))
+        found: set[str] = set()
+        gently, cursor = Gently(), 0
+        patterns = [keys.meta("*", 0), keys.start_urls("*")]
+        for pattern in patterns:
+            before, after = pattern.split("*")
+            while True:
+                await gently.turn()
+                cursor, some = await self._client.scan(cursor, pattern, AT_ONCE)
+                for key in some:
+                    name = key.decode(errors="replace")
+                    found.add(name.removeprefix(before).removesuffix(after))
+                self._names |= found
+                if not cursor:
+                    break
+        return found

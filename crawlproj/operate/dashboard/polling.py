@@ -1,0 +1,169 @@
+"""Asks Redis for all who look, as often as for one, and not at all while nobody does.
+
+`Channel` is one thing that many may watch: it is read again and again as long as somebody does.
+What is asked for and not watched (`Remembered`) is read once for all who ask within a moment. Both
+leave Redis alone for many times as long as a reading took.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from redis.exceptions import RedisError
+
+from crawlproj.errors import CrawlError
+
+T = TypeVar("T")
+
+EVERY_S = 1.0
+"""Between two readings for who watches."""
+
+PATIENCE_S = 10.0
+"""After so long without an answer, Redis counts as away."""
+
+REST = 25
+"""A reading is followed by a rest of so many times its length: Redis is busy with us for at most a
+twenty-fifth of its time, however large the crawl."""
+
+MOST_REMEMBERED = 200
+"""Answers that are kept for others who ask the same."""
+
+
+class News(NamedTuple):
+    """What was read at last, and what is wrong since when if it cannot be read any more."""
+
+    number: int = 0
+    value: Any = None
+    error: str = ""
+    error_since_s: float = 0.0
+
+
+class Channel:
+    """One thing that is read again and again while somebody watches."""
+
+    def __init__(self, read: Callable[[], Awaitable[Any]], every_s: float = EVERY_S) -> None:
+        self._read = read
+        self._every_s = every_s
+        self._viewers = 0
+        self._task: asyncio.Task[None] | None = None
+        self._changed = asyncio.Condition()
+        self.news = News()
+
+    @property
+    def viewers(self) -> int:
+        """How many watch."""
+        return self._viewers
+
+    @asynccontextmanager
+    async def watched(self) -> AsyncIterator[None]:
+        """Inside, it is read."""
+        self._viewers += 1
+        if self._task is None:
+            self._task = asyncio.create_task(self._run())
+        try:
+            yield
+        finally:
+            self._viewers -= 1
+            if not self._viewers:
+                self._task.cancel()
+                self._task = None
+
+    async def next_news(self, after: int, most_s: float) -> News:
+        """What is newer than that; the same, if nothing is for so long."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(most_s), self._changed:
+                await self._changed.wait_for(lambda: self.news.number > after)
+        return self.news
+
+    async def _run(self) -> None:
+        while True:
+            began_s = time.monotonic()
+            await self._tell(await self._attempt())
+            took_s = time.monotonic() - began_s
+            await asyncio.sleep(max(self._every_s - took_s, took_s * REST))
+
+    async def _attempt(self) -> News:
+        number = self.news.number + 1
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                return News(number, await self._read())
+        except (RedisError, CrawlError, OSError) as error:
+            since_s = self.news.error_since_s or time.time()
+            text = " ".join(str(error).split()) or type(error).__name__
+            return News(number, self.news.value, text, since_s)
+
+    async def _tell(self, news: News) -> None:
+        async with self._changed:
+            self.news = news
+            self._changed.notify_all()
+
+
+class Channels:
+    """The channels that are watched, by name; one that nobody watches is forgotten."""
+
+    def __init__(self, make: Callable[[str], Channel], most_viewers: int) -> None:
+        self._make = make
+        self._most_viewers = most_viewers
+        self._open: dict[str, Channel] = {}
+
+    @property
+    def is_full(self) -> bool:
+        return sum(channel.viewers for channel in self._open.values()) >= self._most_viewers
+
+    @asynccontextmanager
+    async def watched(self, name: str) -> AsyncIterator[Channel]:
+        channel = self._open.setdefault(name, self._make(name))
+        try:
+            async with channel.watched():
+                yield channel
+        finally:
+            if not channel.viewers:
+                self._open.pop(name, None)
+
+
+class Remembered(Generic[T]):
+    """Answers for all who ask the same within a moment, also while one is being read."""
+
+    def __init__(self, for_s: float) -> None:
+        self._for_s = for_s
+        self._answers: OrderedDict[Hashable, tuple[float, asyncio.Future[T]]] = OrderedDict()
+
+    async def get(self, key: Hashable, read: Callable[[], Awaitable[T]]) -> T:
+        """The answer, read if there is none that is fresh."""
+        at_s, answer = self._answers.get(key, (0.0, None))
+        if answer is None or (answer.done() and time.monotonic() - at_s > self._for_s):
+            answer = asyncio.ensure_future(_awaited(read()))
+            self._answers[key] = time.monotonic(), answer
+            answer.add_done_callback(lambda done: self._ended(key, done))
+            while len(self._answers) > MOST_REMEMBERED:
+                self._answers.popitem(last=False)
+        return await asyncio.shield(answer)
+
+    def _ended(self, key: Hashable, answer: asyncio.Future[T]) -> None:
+        if answer.cancelled() or answer.exception() is not None:
+            self._answers.pop(key, None)
+        elif key in self._answers:
+            self._answers[key] = time.monotonic(), answer
+
+
+async def _awaited(answer: Awaitable[T]) -> T:
+    return await answer
+
+
+class Gently:
+    """Many calls one after the other, with a rest after each, so that Redis has time for others."""
+
+    def __init__(self, rest: float = 10) -> None:
+        self._rest = rest
+        self._began_s = 0.0
+
+    async def turn(self) -> None:
+        """Return when the next call may be made."""
+        took_s = time.monotonic() - self._began_s if self._began_s else 0.0
+        await asyncio.sleep(took_s * self._rest)
+        self._began_s = time.monotonic()

@@ -1,0 +1,77 @@
+// Elements and numbers. All text goes in by textContent: what the web says is never markup here.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+  element.append(...children.flat(Infinity).filter((one) => one !== null && one !== undefined).map(asNode));
+  return element;
+}
+
+const asNode = (one) => (one instanceof Node ? one : document.createTextNode(String(one)));
+
+export const h = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
+export const s = (tag, attributes, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
+export const byId = (id) => document.getElementById(id);
+
+// Fills an element anew, unless the user is at work inside it.
+export function renew(element, ...children) {
+  element.replaceChildren(...children.flat(Infinity).filter(Boolean).map(asNode));
+}
+
+const whole = new Intl.NumberFormat("en");
+const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+
+export const count = (value) => whole.format(value || 0);
+export const brief = (value) => (Math.abs(value) < 10000 ? whole.format(Math.round(value * 10) / 10) : short.format(value));
+export const rate = (value) => (value >= 100 ? whole.format(Math.round(value)) : (value || 0).toFixed(1));
+export const percent = (share) => (share === null || share === undefined ? "not yet" : `${(share * 100).toPrecision(2)} %`);
+
+export function size(bytes) {
+  const units = ["B", "KB", "MB", "GB", "TB"];
+  let at = 0;
+  let value = bytes || 0;
+  while (value >= 1000 && at < units.length - 1) { value /= 1000; at += 1; }
+  return `${at && value < 100 ? value.toFixed(1) : Math.round(value)} ${units[at]}`;
+}
+
+export function duration(seconds) {
+  if (seconds === null || seconds === undefined) return "";
+  const units = [["d", 86400], ["h", 3600], ["min", 60]];
+  for (const [name, length] of units) {
+    if (seconds >= length * 2) {
+      const rest = Math.floor(seconds / length);
+      return `${whole.format(rest)} ${name}`;
+    }
+  }
+  return seconds < 10 ? `${seconds.toFixed(1)} s` : `${Math.round(seconds)} s`;
+}
+
+export const moment = (text) => (text ? new Date(text).toLocaleString([], { dateStyle: "medium", timeStyle: "medium" }) : "");
+export const clock = (seconds) => new Date(seconds * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+export const day = (seconds) => new Date(seconds * 1000).toLocaleString([], { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" });
+
+// A table whose cells have the names of their columns, so that a phone can show rows as cards.
+export function table(caption, columns, rows, attributes) {
+  const head = columns.map((one) => h("th", { scope: "col", class: one.number ? "number" : null, "aria-sort": one.sorted ? "descending" : null },
+    one.sort ? h("button", { type: "button", onclick: one.sort }, one.name) : one.name));
+  const body = rows.map((row) => h("tr", {}, columns.map((one, at) => {
+    const shape = { "data-label": one.name, class: one.number ? "number" : one.kind || null };
+    return at === 0 ? h("th", { scope: "row", class: one.kind || null }, one.value(row)) : h("td", shape, one.value(row));
+  })));
+  return h("table", { class: "cards", ...attributes }, h("caption", {}, caption), h("thead", {}, h("tr", {}, head)), h("tbody", {}, body));
+}
+
+// The first rows of a table, and a button for the rest. `owner.isLong` keeps what the user has chosen.
+export function shortened(owner, rows, draw) {
+  const few = 10;
+  const more = rows.length > few ? h("button", { type: "button", class: "small", "aria-expanded": String(Boolean(owner.isLong)), onclick: () => { owner.isLong = !owner.isLong; draw(); } },
+    owner.isLong ? "Show fewer" : `Show all ${count(rows.length)}`) : null;
+  return [owner.isLong ? rows : rows.slice(0, few), more];
+}
+
+export const state = (word) => h("span", { class: `state ${/^[a-z]+$/.test(word) ? word : ""}` }, word);

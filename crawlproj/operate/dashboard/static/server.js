@@ -1,0 +1,80 @@
+// What is asked of the server: answers, actions, and news as it comes.
+
+import { byId } from "./dom.js";
+
+const token = document.querySelector("meta[name=token]").content;
+const path = (...parts) => parts.map(encodeURIComponent).join("/");
+
+async function read(response) {
+  const told = await response.json().catch(() => ({}));
+  if (response.status === 401) location.reload();
+  if (!response.ok && told.text === undefined) throw new Error(told.error || `the server answers ${response.status}`);
+  return told;
+}
+
+export async function ask(what, crawl, query) {
+  return read(await fetch(`/api/${path(what, crawl)}?${new URLSearchParams(query || {})}`));
+}
+
+export async function act(crawl, action, given) {
+  const headers = { "content-type": "application/json", "x-crawl-token": token };
+  try {
+    const done = await read(await fetch(`/api/do/${path(crawl, action)}`, { method: "POST", headers, body: JSON.stringify(given || {}) }));
+    say(done.text, !done.done);
+    return done.done;
+  } catch (error) {
+    say(error.message, true);
+    return false;
+  }
+}
+
+let silence = 0;
+export function say(text, isBad) {
+  const said = byId("said");
+  said.textContent = text;
+  said.classList.toggle("bad", Boolean(isBad));
+  said.hidden = false;
+  clearTimeout(silence);
+  silence = setTimeout(() => { said.hidden = true; }, 8000);
+}
+
+// News of a crawl, or of all; returns how to stop listening.
+export function listen(crawl, onNews) {
+  const source = new EventSource(`/events?${new URLSearchParams({ crawl })}`);
+  let lostSince = 0;
+  const connection = byId("connection");
+  const away = byId("away");
+  const lost = (text) => {
+    away.textContent = text;
+    away.hidden = !text;
+  };
+  source.onmessage = (event) => {
+    const news = JSON.parse(event.data);
+    lostSince = 0;
+    connection.textContent = `As of ${new Date(news.at_s * 1000).toLocaleTimeString()}`;
+    lost(news.error ? `Redis cannot be read since ${new Date(news.error_since_s * 1000).toLocaleTimeString()}: ${news.error}. What is shown is older.` : "");
+    if (news.value) onNews(news.value);
+  };
+  source.onerror = () => {
+    lostSince ||= Date.now();
+    lost(`The dashboard has not answered since ${new Date(lostSince).toLocaleTimeString()}. Crawls go on without it.`);
+    if (source.readyState === EventSource.CLOSED) fetch("/api/crawls").then((answer) => { if (answer.status === 401) location.reload(); }).catch(() => {});
+  };
+  return () => source.close();
+}
+
+// Asks the user; resolves to what the form holds, or null.
+export function dialog(title, body, ok) {
+  const box = byId("dialog");
+  byId("dialog-title").textContent = title;
+  byId("dialog-body").replaceChildren(...body);
+  byId("dialog-ok").textContent = ok;
+  box.returnValue = "";
+  box.showModal();
+  return new Promise((resolve) => {
+    box.addEventListener("close", () => {
+      const fields = Object.fromEntries([...box.querySelectorAll("[name]")].map((one) => [one.name, one.value]));
+      resolve(box.returnValue === "ok" ? fields : null);
+    }, { once: true });
+  });
+}
