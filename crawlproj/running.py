@@ -16,7 +16,7 @@ from scrapy.utils.misc import load_object
 if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
-    from scrapy.http import Response
+    from scrapy.http import Response, TextResponse
     from scrapy.http.cookies import CookieJar
     from scrapy.settings import BaseSettings
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from crawlproj.frontier.frontier import Frontier
     from crawlproj.frontier.messages import Lease, Settlement
     from crawlproj.frontier.outcomes import Attempt, Outcome
+    from crawlproj.items import PageItem
     from crawlproj.urls import Url
 
 _JOINED = "crawlproj_running_crawl"
@@ -99,6 +100,12 @@ class PageAttributes(Protocol):
     """What pages say of themselves (output/attributes/table.py)."""
 
     def add(self, page: PageToRead) -> None: ...
+
+
+class PageExtraction(Protocol):
+    """What users ask of pages by selectors (output/extract/table.py)."""
+
+    def add(self, response: TextResponse, page: PageItem) -> None: ...
 
 
 class Leases(Protocol):
@@ -181,6 +188,10 @@ class PageContext(Protocol):
     def attributes(self) -> PageAttributes | None:
         """Where rows are wanted of what pages say of themselves."""
 
+    @property
+    def extraction(self) -> PageExtraction | None:
+        """Where rows are wanted of what selectors find in pages."""
+
 
 class RunningCrawl(Protocol):
     """What others may use of a crawl that this worker has joined (worker/crawl.py)."""
@@ -221,6 +232,10 @@ class RunningCrawl(Protocol):
     @property
     def attributes(self) -> PageAttributes | None:
         """Where rows are wanted of what pages say of themselves."""
+
+    @property
+    def extraction(self) -> PageExtraction | None:
+        """Where rows are wanted of what selectors find in pages."""
 
     @property
     def on_handed_in(self) -> list[Callable[[], Awaitable[None]]]:

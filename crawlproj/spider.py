@@ -195,6 +195,8 @@ class SiteSpider(scrapy.Spider):
         )
         if crawl.attributes is not None:
             crawl.attributes.add(_to_read(response, row))
+        if crawl.extraction is not None:
+            crawl.extraction.add(response, row)
         return row
 
     def _canonical(self, response: Response, page: links.Page) -> str:

@@ -161,6 +161,15 @@ def _render(raw: Any) -> str | None:
     return None if raw in (RENDER_NEVER, "") else str(raw)
 
 
+def _extract(raw: Any) -> str:
+    from crawlproj.config.extract_rules import ExtractError, load  # few crawls have rules
+
+    try:
+        return load(str(raw))
+    except ExtractError as error:
+        raise Explained(str(error)) from None
+
+
 def _strategy(raw: Any) -> str:
     if raw in ("breadth", "weighted", "novelty") or re.fullmatch(r"[\w.]+\.\w+", str(raw)):
         return str(raw)
@@ -240,6 +249,7 @@ PROXIES = Accepts(
 RENDER = Accepts(
     _render, "give auto, always, never, or a regular expression of URLs whose scripts are run"
 )
+EXTRACT = Accepts(_extract, "give a file of fields, such as fields.toml")
 KEEP = Accepts(_keep, "give a rule such as published within 7 days and language = en")
 WORDS = Accepts(_words, "give words, separated by commas")
 PARAMS = Accepts(_params, "give names such as ref, utm_* or sid~, separated by commas")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from crawlproj.config.kinds import BOOL, KEEP, MEGABYTES, STORE
+from crawlproj.config.kinds import BOOL, EXTRACT, KEEP, MEGABYTES, STORE
 from crawlproj.config.option import option
 
 
@@ -34,6 +34,14 @@ class OutputOptions:
         "rule on attributes: only pages that satisfy it have a row of them; implies "
         "CRAWL_ATTRIBUTES",
         "keep",
+    )
+    extract: str | None = option(
+        "CRAWL_EXTRACT",
+        None,
+        EXTRACT,
+        "a TOML file of fields, each a selector of CSS or XPath: rows of their values are kept "
+        "(docs/extract.md)",
+        "extract",
     )
     archive: bool = option(
         "CRAWL_ARCHIVE",

@@ -75,6 +75,7 @@ class Plan:
     anchors: bool = Config.anchors
     attributes: bool = Config.attributes
     keep: str | None = None
+    extract: str | None = None
     archive: bool = Config.archive
     render: str | None = None
     archive_dedup: bool = Config.archive_dedup

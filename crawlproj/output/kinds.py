@@ -17,6 +17,9 @@ LINK_COLUMNS = {"target": TEXT, "text": TEXT, "rel": TEXT, "fragment": TEXT, "er
 """Of each link on a page."""
 LINK = f"STRUCT({', '.join(f'{name} {type_}' for name, type_ in LINK_COLUMNS.items())})"
 
+CHOSEN_TYPES = frozenset(f"{one}{many}" for one in (TEXT, WHOLE, NUMBER) for many in ("", "[]"))
+"""That columns may have which users choose."""
+
 CSV, JSONL, PARQUET = "csv", "jsonl", "parquet"
 FORMATS = (CSV, JSONL, PARQUET)
 
@@ -42,6 +45,8 @@ class Kind:
     """The class of its rows, if they pass through feeds."""
     is_optional: bool = False
     """True if crawls have it only when it is asked for: no empty file is written then."""
+    fields_file: str = ""
+    """Of kinds whose columns users choose: the file in the crawl's folder that has their types."""
     table: Mapping[str, str] = field(default_factory=dict)
     """Name → type of its table in SQL, CSV and Parquet, where that is another: of links, a row for
     each link of the list that a page's row has."""
@@ -95,12 +100,22 @@ ATTRIBUTES = Kind(
     (JSONL,),
     is_optional=True,
 )
+EXTRACTED = Kind(
+    "extracted",
+    {"url": TEXT, "record": TEXT, "fetched_at": TIME, "lease": WHOLE},
+    "fetched_at",
+    ("url", "record"),
+    (CSV, JSONL),
+    (CSV, JSONL),
+    is_optional=True,
+    fields_file="extracted.fields.json",
+)
 FORGOTTEN = Kind(
     "forgotten", {"url": TEXT, "forgotten_at": TIME}, "forgotten_at", ("url",), (CSV,), ()
 )
 """Dead letters that were thrown away: read to leave failures out, and not merged themselves."""
 
-KINDS = (PAGES, FAILURES, STATS, LINKS, ATTRIBUTES)
+KINDS = (PAGES, FAILURES, STATS, LINKS, ATTRIBUTES, EXTRACTED)
 """Pages before failures, which are compared with them."""
 BY_NAME = {kind.name: kind for kind in KINDS}
 

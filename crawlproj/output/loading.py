@@ -22,7 +22,14 @@ from crawlproj.output import parts as part_files
 from crawlproj.output.database import Database
 from crawlproj.output.kinds import CSV, FAILURES, FORGOTTEN, LINKS, PAGES, TEXT, Kind
 from crawlproj.output.merge_report import Intake
-from crawlproj.output.sql import cell_as_read, csv_reader, json_reader, name, names
+from crawlproj.output.sql import (
+    cell_as_read,
+    csv_reader,
+    json_reader,
+    name,
+    names,
+    type_as_read,
+)
 from crawlproj.output.zstd_blocks import is_cut
 
 ZSTD = ".zst"
@@ -56,7 +63,7 @@ def load(
     what was forgotten, which must be there."""
     database.run("SET preserve_insertion_order = false")  # faster; an ORDER BY is kept to
     parts = part_files.sources_of(folders, kind, or_merged=or_merged)
-    loading = _Loading(database, kind, parts)
+    loading = _Loading(database, kind, parts, part_files.chosen_types(folders, kind))
     loading.read()
     loaded = Loaded(kind, loading.columns, loading.intakes)
     loading.choose()
@@ -73,13 +80,19 @@ class _Loading:
     """One kind on its way from its parts to its table: first all rows (`read`), then the number of
     the best of each (`chosen`)."""
 
-    def __init__(self, database: Database, kind: Kind, parts: dict[str, list[Path]]) -> None:
+    def __init__(
+        self,
+        database: Database,
+        kind: Kind,
+        parts: dict[str, list[Path]],
+        chosen_types: dict[str, str],
+    ) -> None:
         self._database = database
         self._run = database.run
         self._kind = kind
         self._parts = parts
         self.intakes = {suffix: Intake(len(parts)) for suffix, parts in self._parts.items()}
-        self.columns = dict(kind.columns)
+        self.columns = {**kind.columns, **chosen_types}
         self._own_columns: dict[Path, tuple[str, ...]] = {}
         self._part_of: dict[str, Path] = {}
 
@@ -145,7 +158,7 @@ class _Loading:
         return self._database.folder / f"{self._kind.name}-{len(self._part_of)}.copy"
 
     def _insert(self, suffix: str, columns: tuple[str, ...], sources: list[str]) -> None:
-        types = {one: self.columns.get(one, TEXT) for one in columns}
+        types = {one: type_as_read(self.columns.get(one, TEXT), suffix) for one in columns}
         is_ours = self._kind.item is not None
         cells = [
             cell_as_read(one, kind, suffix, is_text_never_null=is_ours)

@@ -13,12 +13,13 @@ import os
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, Protocol
 
 from crawlproj.errors import CrawlError
-from crawlproj.output.kinds import CSV, JSONL, Kind
+from crawlproj.output.kinds import CHOSEN_TYPES, CSV, JSONL, Kind
 
 # A row may go over several lines, within quotes. One that goes on for longer is torn.
 MOST_LINES_A_ROW = 200
@@ -80,6 +81,17 @@ def columns_of(part: Path, suffix: str, kind: Kind) -> tuple[str, ...] | None:
         return None
     is_ours = {kind.time, *kind.key} <= set(names) and len(set(names)) == len(names)
     return names if is_ours and all(names) and len(names) <= MOST_COLUMNS else None
+
+
+def chosen_types(folders: Sequence[Path], kind: Kind) -> dict[str, str]:
+    """Column → type of those that users have chosen, where the kind has such; nothing for what is
+    not known."""
+    found: dict[str, str] = {}
+    for folder in folders if kind.fields_file else ():
+        with suppress(OSError, ValueError, AttributeError):
+            types = json.loads((folder / kind.fields_file).read_bytes())
+            found |= {name: type_ for name, type_ in types.items() if type_ in CHOSEN_TYPES}
+    return {name: type_ for name, type_ in found.items() if name not in kind.columns}
 
 
 def is_settled(part: Path) -> bool:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scrapy import signals
@@ -18,25 +17,21 @@ from scrapy.exceptions import DropItem
 from scrapy.extensions.feedexport import FeedExporter
 from scrapy.utils.misc import load_object
 
-from crawlproj.config import Config, crawl_name
+from crawlproj.config import Config
 from crawlproj.engine.feeds import hand_over
 from crawlproj.engine.watch import EngineWatch
 from crawlproj.frontier.outcomes import Attempt
 from crawlproj.frontier.records import summarise
 from crawlproj.items import TRANSIENT, FailureItem, utc_timestamp
 from crawlproj.output.feeds import FlushingFeedExporter, file_name
+from crawlproj.output.page_tables import PageTables, folder_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from scrapy.crawler import Crawler
 
     from crawlproj.frontier.frontier import Frontier
     from crawlproj.output.archive.recorder import ArchiveRecorder
-    from crawlproj.output.attributes.table import AttributeTable
-    from crawlproj.output.link_table import LinkTable
     from crawlproj.output.store.writer import PageWriter
-    from crawlproj.running import PageAttributes
 
 logger = logging.getLogger(__name__)
 
@@ -88,10 +83,10 @@ class Reports:
         self._feeds = ReportFeeds(crawler)
         self._worker = worker
         self._wanted = wanted
-        self._links: LinkTable | None = None
+        self.tables = PageTables(crawler)
+        """Of links, attributes and what is extracted, if the crawl wants them."""
         self.store: PageWriter | None = None
         """Where pages are kept by URL, if they are (`open_store`)."""
-        self._attributes: AttributeTable | None = None
         self._archive: ArchiveRecorder | None = None
 
     async def dead(self, attempt: Attempt, reason: str) -> None:
@@ -125,52 +120,11 @@ class Reports:
             item = FailureItem(failed_at=utc_timestamp(), worker=self._worker, **columns)
             await self._feeds.send(item)
 
-    def link_table(self) -> Callable[[bytes], None]:
-        """Keep a table of links beside the feeds; returns what takes its rows."""
-        from crawlproj.output.link_table import LinkTable
-
-        self._close_links()  # of the crawl before
-        config = Config.from_settings(self._crawler.settings)
-        table = self._links = LinkTable(
-            self._folder,
-            file_name(config.worker_id),
-            rotate_bytes=config.feed_rotate_mb * 1024 * 1024,
-            rotate_s=config.feed_rotate_minutes * 60,
-        )
-        self._crawler.signals.connect(self._close_links, signals.spider_closed)
-        return table.write
-
-    def attribute_table(self, rule: str | None) -> PageAttributes:
-        """Keep a table of what pages say of themselves, of those that satisfy the rule."""
-        from crawlproj.output.attributes.table import AttributeTable
-
-        if self._attributes is not None:  # of the crawl before, whose rows are on disk
-            self._attributes.close()
-        settings, spider = self._crawler.settings, self._crawler.spidercls
-        config = Config.from_settings(settings)
-        table = self._attributes = AttributeTable(
-            Path(config.output) / crawl_name(settings, spider),
-            file_name(config.worker_id),
-            rule,
-            rotate_bytes=config.feed_rotate_mb * 1024 * 1024,
-            rotate_s=config.feed_rotate_minutes * 60,
-        )
-        self._crawler.signals.connect(self._close_attributes, signals.spider_closed)
-        return table
-
-    async def _close_attributes(self) -> None:
-        if self._attributes is not None:
-            await asyncio.to_thread(self._attributes.close)
-
     @property
     def is_behind(self) -> bool:
         """Whether so much waits to be read or written that no more pages should be begun."""
-        waiting = (self._attributes, self._archive)
-        return any(one is not None and one.is_behind for one in waiting)
-
-    def _close_links(self) -> None:
-        if self._links is not None:
-            self._links.close()
+        is_archive_behind = self._archive is not None and self._archive.is_behind
+        return is_archive_behind or self.tables.is_behind
 
     async def open_store(self, address: str) -> None:
         """Keep pages in a database; raises ConfigError if that cannot be written to."""
@@ -180,17 +134,11 @@ class Reports:
         from crawlproj.output.store.opening import open_database
         from crawlproj.output.store.writer import PageWriter
 
-        folder = self._folder
+        folder = folder_of(self._crawler)
         database = await asyncio.to_thread(open_database, address, folder)
         self.store = PageWriter(database, folder.name)
         self.store.start()
         self._crawler.signals.connect(self.store.close, signals.spider_closed)
-
-    @property
-    def _folder(self) -> Path:
-        """Where the crawl's files are; it has the crawl's name."""
-        settings, spider = self._crawler.settings, self._crawler.spidercls
-        return Path(Config.from_settings(settings).output) / crawl_name(settings, spider)
 
     def keep_archive(self, frontier: Frontier) -> None:
         """Have archived what is downloaded from now on."""
@@ -208,10 +156,7 @@ class Reports:
     def flush_rows(self) -> None:
         """Have every row exported so far on disk, or raise OSError; in any thread. Rows of
         Scrapy's own exporter are handed to the operating system, which is all that it can."""
-        if self._links is not None:
-            self._links.save()
-        if self._attributes is not None:
-            self._attributes.save()
+        self.tables.save()
         if self._archive is not None:
             self._archive.save()
         for exporter in EngineWatch(self._crawler).extensions(FeedExporter):

@@ -60,9 +60,16 @@ def _struct(types: Mapping[str, str]) -> str:
     return "{" + ", ".join(f"{literal(one)}: {literal(kind)}" for one, kind in types.items()) + "}"
 
 
+def type_as_read(kind: str, suffix: str) -> str:
+    """What a column is read as: a list in a CSV is text, as JSON has it."""
+    return TEXT if suffix == CSV and kind.endswith("[]") else kind
+
+
 def cell_as_read(column: str, kind: str, suffix: str, *, is_text_never_null: bool) -> str:
     """The value of a cell: of a CSV without the apostrophe before what looks like a formula."""
     value = name(column)
+    if kind != type_as_read(kind, suffix):
+        return f"try_cast(try_cast({value} AS JSON) AS {kind})"
     if kind != TEXT:
         return value
     if suffix == CSV:

@@ -1,4 +1,4 @@
-"""The tables of a crawl, to ask in SQL: pages, failures, stats, links, attributes.
+"""The tables of a crawl, to ask in SQL: pages, failures, stats, links, attributes, extracted.
 
     with open_tables(Path("output/site")) as tables:
         for status, count in tables.ask("SELECT status, count(*) FROM pages GROUP BY ALL"):
@@ -100,7 +100,8 @@ class Tables:
     def _show(self, kind: Kind, file: Path) -> None:
         link = self._rows.link(file)
         self._readable.append(link)
-        found = self._rows.run(f"SELECT name FROM parquet_schema({literal(link)}) OFFSET 1")
+        described = f"(DESCRIBE FROM read_parquet({literal(link)}))"
+        found = self._rows.run(f"SELECT column_name FROM {described}")
         there = {column for (column,) in found}
         columns = {**(kind.table or kind.columns)}
         cells = [cast(one, type_, is_there=one in there) for one, type_ in columns.items()]

@@ -10,7 +10,7 @@ from crawlproj.discover.stage import make_discovery
 from crawlproj.fetch.cookies import NOT_SHARED, CookiesMiddleware, SharedCookies
 from crawlproj.fetch.resolving import SystemResolver
 from crawlproj.politeness.stage import make_politeness
-from crawlproj.running import PageAttributes
+from crawlproj.running import PageAttributes, PageExtraction
 from crawlproj.worker.admission import Admission, limits_of
 from crawlproj.worker.crawl import Crawl
 from crawlproj.worker.crawl_hooks import CrawlHooks
@@ -33,7 +33,7 @@ def assemble(process: WorkerProcess, config: Config) -> Crawl:
 
     politeness = make_politeness(worker, config, process.crawler.settings, SystemResolver)
     links = make_discovery(
-        worker, config, plan.rules, politeness.queue_robots_txt, process.reports.link_table
+        worker, config, plan.rules, politeness.queue_robots_txt, process.reports.tables.link_table
     )
     if process.frontier.plan.archive:
         process.reports.keep_archive(process.frontier)
@@ -61,6 +61,7 @@ def assemble(process: WorkerProcess, config: Config) -> Crawl:
         ),
         cookies=_make_cookies(process),
         attributes=_make_attributes(process),
+        extraction=_make_extraction(process),
         state_handler=make_state_handler(process, worker, entrance.seeds),
     )
     hooks.crawl = crawl
@@ -82,7 +83,12 @@ def _make_worker(process: WorkerProcess, config: Config, hooks: CrawlHooks) -> W
 
 def _make_attributes(process: WorkerProcess) -> PageAttributes | None:
     plan = process.frontier.plan
-    return process.reports.attribute_table(plan.keep) if plan.wants_attributes else None
+    return process.reports.tables.attribute_table(plan.keep) if plan.wants_attributes else None
+
+
+def _make_extraction(process: WorkerProcess) -> PageExtraction | None:
+    rules = process.frontier.plan.extract
+    return process.reports.tables.extract_table(rules) if rules else None
 
 
 def _make_cookies(process: WorkerProcess) -> SharedCookies | None:

@@ -16,7 +16,14 @@ from crawlproj.errors import CrawlError
 from crawlproj.fetch.cookies import SharedCookies
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.politeness.stage import Politeness
-from crawlproj.running import CloserReading, Holds, PageAttributes, Permission, RankedLinks
+from crawlproj.running import (
+    CloserReading,
+    Holds,
+    PageAttributes,
+    PageExtraction,
+    Permission,
+    RankedLinks,
+)
 from crawlproj.worker.admission import Admission
 from crawlproj.worker.entrance import Entrance
 from crawlproj.worker.exchange import Worker
@@ -45,6 +52,7 @@ class Crawl:
     admission: Admission
     cookies: SharedCookies | None
     attributes: PageAttributes | None
+    extraction: PageExtraction | None
     state_handler: StateHandler
     on_handed_in: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
 

@@ -20,6 +20,7 @@ class Detached:
     worker_name = ""
     closer_reading = None
     attributes = None
+    extraction = None
 
     def __init__(self, config: Config) -> None:
         self.config = config

@@ -26,9 +26,19 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
     from crawlproj.frontier.outcomes import Attempt
-    from crawlproj.running import PageAttributes
+    from crawlproj.running import PageAttributes, PageExtraction
     from crawlproj.worker.hooks import Store
     from crawlproj.worker.seen_filter import SeenFilter
+
+
+class PageTables(Protocol):
+    """The tables that a worker keeps of its pages beside the feeds (output/page_tables.py)."""
+
+    def link_table(self) -> Callable[[bytes], None]: ...
+
+    def attribute_table(self, rule: str | None) -> PageAttributes: ...
+
+    def extract_table(self, rules: str) -> PageExtraction: ...
 
 
 class Reports(Protocol):
@@ -37,13 +47,12 @@ class Reports(Protocol):
     @property
     def store(self) -> Store | None: ...
 
+    @property
+    def tables(self) -> PageTables: ...
+
     def flush_rows(self) -> None: ...
 
     def new_items(self) -> dict[str, int]: ...
-
-    def link_table(self) -> Callable[[bytes], None]: ...
-
-    def attribute_table(self, rule: str | None) -> PageAttributes: ...
 
     def keep_archive(self, frontier: Frontier) -> None: ...
 

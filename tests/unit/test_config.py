@@ -55,6 +55,7 @@ BAD: dict[str, tuple[list[Any], str]] = {
     "CRAWL_ARCHIVE_ROTATE_MB": (["0", "-1", "big", math.inf], "give megabytes, more than 0"),
     "CRAWL_MEDIA": (["perhaps"], "give true or false"),
     "CRAWL_ATTRIBUTES": (["perhaps"], "give true or false"),
+    "CRAWL_EXTRACT": (["nowhere.toml"], "no such file"),
     "CRAWL_KEEP": (["language", "published within days", 'text matches "("', "("], "column "),
     "CRAWL_SEARCH_URL": (["searx", "ftp://a/", "http://", 5], "give an address such as https://"),
     "CRAWL_IDENTITY": (["URL", "key", 5], "give one of fingerprint, url"),

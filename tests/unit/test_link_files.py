@@ -161,8 +161,8 @@ def test_a_worker_that_joins_once_more_ends_the_table_that_it_had(
 ) -> None:
     settings = {"CRAWL_OUTPUT": str(tmp_path), "CRAWL_WORKER_ID": "w"}
     reports = Reports(get_crawler(SiteSpider, settings), "w", wanted=False)
-    reports.link_table()(row(0))
-    reports.link_table()(row(1))
+    reports.tables.link_table()(row(0))
+    reports.tables.link_table()(row(1))
     reports.flush_rows()
     [folder] = tmp_path.iterdir()
     assert sources(folder) == ["http://a.example/0", "http://a.example/1"]

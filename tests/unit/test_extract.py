@@ -1,0 +1,192 @@
+"""Fields by selectors: the file that names them, and what is read of a page."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scrapy.http import HtmlResponse
+
+from crawlproj.config import Config
+from crawlproj.config.extract_rules import ExtractError, parse
+from crawlproj.errors import ConfigError
+from crawlproj.frontier.plan import Plan
+from crawlproj.items import PageItem
+from crawlproj.output.extract.reading import fields_of, read_number
+from crawlproj.output.extract.table import ExtractTable
+from crawlproj.output.kinds import FORMATS
+from crawlproj.output.merge import Wish, merge
+from crawlproj.output.tables import open_tables
+
+PAGE = """<html><body><h1> A  <b>great</b>
+ book</h1><p class="price">only 1.299,50 €</p><p class="count">12 left</p>
+<a rel="tag" href="/t/1">one</a><a rel="tag" href="/t/2">two, "2"</a>
+<a rel="tag"> </a></body></html>"""
+
+RULES = r"""
+heading = "h1"
+
+[book]
+match = '/books/\d+$'
+price = { css = ".price::text", type = "number" }
+left = { xpath = "//p[@class='count']", type = "integer" }
+word = { css = ".price::text", regex = '^(\w+)' }
+tags = { css = "a[rel=tag]", list = true }
+addresses = { css = "a::attr(href)", list = true, type = "url" }
+counted = { xpath = "count(//a)", type = "integer" }
+missing = ".none::text"
+"""
+URL = "https://x.example/books/7"
+
+
+def read(rules: str, page: str = PAGE, url: str = URL) -> dict[str, Any]:
+    root = HtmlResponse(url, body=page.encode(), encoding="utf-8").selector.root
+    records = [record for record in parse(rules) if record.is_of(url)]
+    return {record.name: fields_of(record, root, url) for record in records}
+
+
+def test_a_page_has_what_its_selectors_find() -> None:
+    assert read(RULES) == {
+        "page": {"heading": "A great book"},
+        "book": {
+            "price": 1299.5,
+            "left": 12,
+            "word": "only",
+            "tags": ["one", 'two, "2"'],
+            "addresses": ["https://x.example/t/1", "https://x.example/t/2"],
+            "counted": 3,
+            "missing": None,
+        },
+    }
+
+
+def test_only_pages_that_match_have_a_record_and_only_with_what_is_required() -> None:
+    assert read(RULES, url="https://x.example/about").keys() == {"page"}
+    rules = 'a = { css = "h1", required = true }\n[t]\nb = { css = "h2", required = true }'
+    assert read(rules) == {"page": {"a": "A great book"}, "t": None}
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("12", 12),
+        ("about -3.5 %", -3.5),
+        ("1,299.00", 1299),
+        ("1.299,00", 1299),
+        ("1,299", 1299),
+        ("1,5", 1.5),
+        ("1.299", 1.299),
+        ("1.234.567", 1_234_567),
+        ("1,234,567", 1_234_567),
+        ("1 299", 1299),
+        ("CHF 1'299.-", 1299),
+        ("2.", 2),
+        ("none", None),
+        ("9" * 400, None),
+    ],
+)
+def test_a_number_is_read_however_it_is_written(text: str, number: float | None) -> None:
+    assert read_number(text) == number
+
+
+@pytest.mark.parametrize(
+    ("rules", "said"),
+    [
+        ("a = ", "Invalid value (at end of document)"),
+        ("", "has no field"),
+        ("[t]\nmatch = 'a'", "[t]: has no field"),
+        ("[t]\nmatch = '('\na = 'b'", "[t] match is no regular expression"),
+        ("a = 'b['", "[page] a: 'b[' is no selector of CSS"),
+        ("a = { xpath = '//[' }", "[page] a: '//[' is no XPath"),
+        ("a = { css = 'b', xpath = '//b' }", "[page] a: give css or xpath, one of them"),
+        (
+            "[t]\na = { list = true, css = 'b', typ = 'text' }",
+            "[t] a: no option typ; there are css",
+        ),
+        ("a = { css = 'b', list = 1 }", "[page] a: list is true or false"),
+        ("a = { css = 'b', regex = '(' }", "[page] a: regex is no regular expression"),
+        ("a = 7", "[page] a: give a selector in quotes"),
+        ("URL = 'b'", "[page] URL: every row has that column already"),
+        ("'a b' = 'b'", "[page] a b: a name is of letters"),
+        ("a = 'b'\n[t]\na = { css = 'b', list = true }", "[t] a: is there as a with another type"),
+        ("a = 'b'\nA = 'b'", "[page] A: is there as a with another type"),
+        ("\n".join(f"a{number} = 'b'" for number in range(200)), "has 200 fields, more than"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said_with_its_place(rules: str, said: str) -> None:
+    with pytest.raises(ExtractError) as refusal:
+        parse(rules)
+    assert said in str(refusal.value)
+
+
+def test_a_file_is_checked_with_the_settings_and_its_text_belongs_to_the_plan(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "fields.toml"
+    with pytest.raises(ConfigError, match=r"fields\.toml: no such file"):
+        Config.from_settings({"CRAWL_EXTRACT": str(file)})
+    file.write_text('a = "b["')
+    with pytest.raises(ConfigError, match=r"CRAWL_EXTRACT=.*fields\.toml: \[page\] a: 'b\['"):
+        Config.from_settings({"CRAWL_EXTRACT": str(file)})
+    file.write_text('a = "b"')
+    plan = Plan.of(Config.from_settings({"CRAWL_EXTRACT": str(file)}))
+    file.unlink()
+    assert Plan.decode(plan.encode()).extract == 'a = "b"'
+
+
+def write(folder: Path, leases: tuple[int, ...] = (1,)) -> None:
+    table = ExtractTable(folder, "w1", RULES, rotate_bytes=1e9, rotate_s=1e9)
+    for lease in leases:
+        page = PAGE.replace("12 left", f"{lease} left").replace("great", "=great")
+        response = HtmlResponse(URL, body=page.encode(), encoding="utf-8")
+        row = PageItem(
+            url=URL, status=200, fetched_at="2026-11-18T00:00:00.000Z", worker="w", lease=lease
+        )
+        table.add(response, row)
+        table.save()
+    table.close()
+
+
+def test_rows_are_on_disk_and_merged_in_every_format_with_their_types(tmp_path: Path) -> None:
+    write(tmp_path, (2, 1))
+    with (tmp_path / "extracted-w1-0001.jsonl").open("a") as part:
+        part.write('{"url": "https://x.example/torn')
+    merge(tmp_path, tmp_path, Wish(FORMATS))
+    rows = [json.loads(line) for line in (tmp_path / "extracted.jsonl").read_text().splitlines()]
+    book = next(row for row in rows if row["record"] == "book")
+    assert len(rows) == 2
+    assert (book["left"], book["price"], book["tags"]) == (2, 1299.5, ["one", 'two, "2"'])
+    assert (book["heading"], book["missing"], book["lease"]) == (None, None, 2)
+    text = (tmp_path / "extracted.csv").read_text()
+    assert '"[""one"",""two, \\""2\\""""]"' in text
+    with open_tables(tmp_path) as tables:
+        asked = "SELECT price / 2, tags[2], \"left\" + 1 FROM extracted WHERE record = 'book'"
+        assert tables.ask(asked) == [(649.75, 'two, "2"', 3)]
+
+
+def test_what_only_the_csv_has_is_merged_with_its_types(tmp_path: Path) -> None:
+    write(tmp_path)
+    (tmp_path / "extracted-w1-0001.jsonl").unlink()
+    with open_tables(tmp_path) as tables:
+        asked = "SELECT tags, price, addresses[1] FROM extracted WHERE record = 'book'"
+        [(tags, price, address)] = tables.ask(asked)
+    assert (tags, price, address) == (["one", 'two, "2"'], 1299.5, "https://x.example/t/1")
+
+
+def test_a_heading_that_looks_like_a_formula_is_text_in_a_spreadsheet(tmp_path: Path) -> None:
+    table = ExtractTable(tmp_path, "w1", 'a = "h1"', rotate_bytes=1e9, rotate_s=1e9)
+    response = HtmlResponse(URL, body=b"<h1>=1+1</h1>", encoding="utf-8")
+    table.add(response, PageItem(url=URL, status=200, fetched_at="2026-11-18T00:00:00Z", worker=""))
+    table.close()
+    assert ",0,'=1+1" in (tmp_path / "extracted-w1-0001.csv").read_text()
+    assert '"a": "=1+1"' in (tmp_path / "extracted-w1-0001.jsonl").read_text()
+
+
+def test_a_page_without_anything_to_match_leaves_no_file(tmp_path: Path) -> None:
+    table = ExtractTable(tmp_path, "w1", "[t]\nmatch='/no'\na = 'b'", rotate_bytes=1, rotate_s=1)
+    response = HtmlResponse(URL, body=PAGE.encode(), encoding="utf-8")
+    table.add(response, PageItem(url=URL, status=200, fetched_at="2026-11-18T00:00:00Z", worker=""))
+    table.close()
+    assert not list(tmp_path.iterdir())
