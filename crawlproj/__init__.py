@@ -11,7 +11,7 @@ The life of a URL, and who moves it
                                                               │ fetch, parse, export
                        ┌──────────────┬───────────────────────┤
                        ▼              ▼                        ▼
-                 DEAD (reason)   FILTERED (reason)           DONE
+                 DEAD (reason)   FILTERED (reason)           DONE ──► resting, when due QUEUED again
 
 1. A page's links are read by `discover/links.py`, made one form by `urls.py`, judged by `rules.py`,
    ranked by `ranking.py` and collected by `discovery.py`. Seeds come through `seeds.py`, the pages
@@ -41,9 +41,13 @@ The life of a URL, and who moves it
    heartbeat (`renew.lua`). When one falls silent, `reclaim.lua` queues again what it held; should
    it come back, its late verdicts find nothing to settle. Cut off from Redis for as long, it breaks
    off by itself what is under way.
-8. When nothing is queued, delayed or leased anywhere, `worker/finish.py` ends the crawl for all.
-   The next one begins with its first seed; until then workers wait in `worker/next_crawl.py`.
-   What of a crawl's plan can be changed while it goes on is in `worker/replan.py`.
+8. Where pages are revisited (`discover/refreshing.py`), one that is done rests: `settle.lua` notes
+   when it is due, and `wake_resting.lua` queues it again then, as the budget allows. It is DONE
+   while it rests and no longer when it is queued, so that what is counted adds up all the time.
+9. When nothing is queued, delayed or leased anywhere, and nothing rests, `worker/finish.py` ends
+   the crawl for all. The next one begins with its first seed; until then workers wait in
+   `worker/next_crawl.py`. What of a crawl's plan can be changed while it goes on is in
+   `worker/replan.py`.
 
 Every script counts what it moves, so at any moment
 discovered = queued + delayed + leased + done + dead + filtered.

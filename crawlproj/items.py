@@ -39,6 +39,7 @@ class PageItem:
     last_modified: str = ""
     canonical: str = ""
     language: str = ""
+    change: str = ""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -42,6 +42,7 @@ class ReadPage(NamedTuple):
     base: Url
     depth: int
     encoding: str = "utf-8"
+    is_revisit: bool = False
 
 
 class Links(Protocol):
@@ -106,6 +107,16 @@ class PageExtraction(Protocol):
     """What users ask of pages by selectors (output/extract/table.py)."""
 
     def add(self, response: TextResponse, page: PageItem) -> None: ...
+
+
+class Refresh(Protocol):
+    """How pages are revisited (discover/refreshing.py)."""
+
+    def prepare(self, request: Request) -> None: ...
+
+    def note(self, attempt: Attempt, response: Response, digest: bytes) -> str: ...
+
+    def settle(self, attempt: Attempt, settlement: Settlement) -> Settlement: ...
 
 
 class Leases(Protocol):
@@ -192,6 +203,10 @@ class PageContext(Protocol):
     def extraction(self) -> PageExtraction | None:
         """Where rows are wanted of what selectors find in pages."""
 
+    @property
+    def refresh(self) -> Refresh | None:
+        """Where pages are revisited."""
+
 
 class RunningCrawl(Protocol):
     """What others may use of a crawl that this worker has joined (worker/crawl.py)."""
@@ -236,6 +251,10 @@ class RunningCrawl(Protocol):
     @property
     def extraction(self) -> PageExtraction | None:
         """Where rows are wanted of what selectors find in pages."""
+
+    @property
+    def refresh(self) -> Refresh | None:
+        """Where pages are revisited."""
 
     @property
     def on_handed_in(self) -> list[Callable[[], Awaitable[None]]]:

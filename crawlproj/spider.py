@@ -19,10 +19,12 @@ from w3lib.encoding import http_content_type_encoding
 
 from crawlproj.config import BY_URL, Config, take_arguments
 from crawlproj.discover import declared, links
+from crawlproj.discover.conditional import GONE, NOT_MODIFIED
 from crawlproj.discover.seeds import read_seeds, seed_fields
 from crawlproj.errors import RedirectLoop, RedirectNowhere
 from crawlproj.fetch.content import body_size
-from crawlproj.frontier.outcomes import Filtered
+from crawlproj.frontier.outcomes import Failed, Filtered
+from crawlproj.frontier.records import VISIT
 from crawlproj.items import PageItem, utc_timestamp
 from crawlproj.politeness.robots import directives
 from crawlproj.running import Links, PageContext, PageToRead, ReadPage, running_crawl
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
     from crawlproj.frontier.outcomes import Attempt
 
 REDIRECTS = (301, 302, 303, 307, 308)
+REVISITED = (NOT_MODIFIED, *GONE)
+"""Comes to a callback only where a page is asked for that was fetched before."""
 CHOICES = 300
 """Followed where the server says which choice it prefers; else a page that links to them."""
 MOST_REDIRECTS = 20
@@ -132,6 +136,9 @@ class SiteSpider(scrapy.Spider):
         is_redirect = _is_redirect(response)
         if is_redirect:
             page = self._redirect(response)
+        elif response.status in REVISITED:
+            yield self._revisited(response)
+            return
         elif isinstance(response, TextResponse) and _is_html(response):
             page = self._read(response)
         else:
@@ -144,6 +151,13 @@ class SiteSpider(scrapy.Spider):
                 yield from self._own_items(response, page)
         if "_detached" in self.__dict__:
             yield from self._detached.take()
+
+    def _revisited(self, response: Response) -> PageItem:
+        """The row of a page that has not changed, or is gone."""
+        attempt = self._crawl().tracking.of(response.request)
+        if attempt and response.status in GONE:
+            attempt.decide(Failed(f"http_{response.status}"))
+        return self._page(response)
 
     @cached_property
     def _has_store(self) -> bool:
@@ -240,7 +254,8 @@ class SiteSpider(scrapy.Spider):
         if page.overflow:
             self._count_left_out(response.url, page.overflow)
         encoding = links.query_encoding(page.encoding)
-        read = ReadPage(url, response.body, page.links, base, depth, encoding)
+        is_revisit = VISIT in response.meta
+        read = ReadPage(url, response.body, page.links, base, depth, encoding, is_revisit)
         return self._discovery().read(read)
 
     def _count_left_out(self, url: str, count: int) -> None:
@@ -309,6 +324,7 @@ class SiteSpider(scrapy.Spider):
         attempt = self._crawl().tracking.of(request)
         fetched_at, elapsed_ms = _timing(response, attempt)
         versions = declared.versions(response.headers)
+        digest = hashlib.sha256(response.body) if response.body else None
         return PageItem(
             url=response.url,
             status=response.status,
@@ -316,7 +332,7 @@ class SiteSpider(scrapy.Spider):
             priority=request.priority,
             content_type=content_type.decode("latin-1").partition(";")[0].strip().lower(),
             size=body_size(response),
-            content_hash=hashlib.sha256(response.body).hexdigest() if response.body else "",
+            content_hash=digest.hexdigest() if digest else "",
             fetched_at=fetched_at,
             elapsed_ms=elapsed_ms,
             referer=response.meta.get("referer", ""),
@@ -324,8 +340,19 @@ class SiteSpider(scrapy.Spider):
             lease=attempt.lease.token if attempt else 0,
             etag=versions.etag,
             last_modified=versions.last_modified,
+            change=self._change(response, attempt, columns.get("redirect_to"), digest),
             **columns,
         )
+
+    def _change(
+        self, response: Response, attempt: Attempt | None, target: str | None, digest: Any
+    ) -> str:
+        """What a visit has found, where pages are revisited: a redirect is what it leads to."""
+        refresh = self._crawl().refresh
+        if refresh is None or attempt is None:
+            return ""
+        content = hashlib.sha256(target.encode()) if target else digest
+        return refresh.note(attempt, response, content.digest() if content else b"")
 
 
 def _is_redirect(response: Response) -> bool:

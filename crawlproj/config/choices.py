@@ -17,6 +17,9 @@ RENDER_AUTO, RENDER_ALWAYS, RENDER_NEVER = "auto", "always", "never"
 SQLITE = "sqlite"
 """A store in a file beside the crawl's other files (CRAWL_STORE)."""
 
+OPTIMAL, UNIFORM, PROPORTIONAL = "optimal", "uniform", "proportional"
+"""How revisits are shared out (CRAWL_REFRESH_POLICY)."""
+
 LOOPBACK = "loopback"
 PRIVATE = "private"
 ALLOWABLE = (LOOPBACK, PRIVATE)

@@ -22,4 +22,9 @@ def refuse_conflicts(config: Config) -> Config:
         raise ConfigError(
             "POLITENESS_GROUP=address: goes without CRAWL_PAGES_PER_DOMAIN; leave one of them out"
         )
+    if config.refresh_shortest_s > config.refresh_longest_s:
+        raise ConfigError(
+            f"CRAWL_REFRESH_SHORTEST={config.refresh_shortest_s:g}: more than "
+            f"CRAWL_REFRESH_LONGEST={config.refresh_longest_s:g}; give less"
+        )
     return config

@@ -11,6 +11,7 @@ from ipaddress import ip_network
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from crawlproj.config.budgets import per_second
 from crawlproj.config.choices import (
     ALLOWABLE,
     RENDER_ALWAYS,
@@ -170,6 +171,11 @@ def _extract(raw: Any) -> str:
         raise Explained(str(error)) from None
 
 
+def _budget(raw: Any) -> str:
+    per_second(str(raw))
+    return str(raw)
+
+
 def _strategy(raw: Any) -> str:
     if raw in ("breadth", "weighted", "novelty") or re.fullmatch(r"[\w.]+\.\w+", str(raw)):
         return str(raw)
@@ -213,6 +219,8 @@ SHARDS = Accepts(_number(int, 1, 16_384), "give a whole number, 1 to 16384")
 REPLICAS = Accepts(_number(int, 0, 100), "give a whole number, 0 to 100")
 WAIT = Accepts(_number(float, 0.001, 5), "give seconds, more than 0, at most 5")
 SECONDS = Accepts(_number(float, 0, 86_400), "give seconds, 0 to 86400")
+AGE = Accepts(_number(float, 0.001, 10**9), "give seconds, more than 0, at most 10^9")
+BUDGET = Accepts(_budget, "give a number of fetches in a time: 5/s, 100/min, 2000/h or 200000/day")
 POSITIVE = Accepts(_number(float, 0.001, 86_400), "give seconds, more than 0, at most 86400")
 MINUTES = Accepts(_number(float, 0.001, 10**7), "give minutes, more than 0, at most 10000000")
 MEGABYTES = Accepts(_number(float, 0.001, 10**7), "give megabytes, more than 0, at most 10000000")

@@ -42,13 +42,14 @@ from crawlproj.config.kinds import (
 )
 from crawlproj.config.option import option
 from crawlproj.config.output_options import OutputOptions
+from crawlproj.config.refresh_options import RefreshOptions
 from crawlproj.config.scrapy_settings import from_scrapy
 from crawlproj.config.watch_options import WatchOptions
 from crawlproj.urls import SESSION_PARAMS, TRACKING_PARAMS
 
 
 @dataclass(frozen=True)
-class Config(FetchOptions, OutputOptions, WatchOptions):
+class Config(FetchOptions, OutputOptions, RefreshOptions, WatchOptions):
     """The settings of one worker, typed and checked."""
 
     seeds: str = option(

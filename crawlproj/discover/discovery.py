@@ -121,7 +121,8 @@ class Discovery:
         could be used."""
         before = self._offered
         usable = self.follow(page.hrefs, page.base, page.depth + 1, str(page.url), page.encoding)
-        self._quarantine.weigh(page.url, page.body, self._offered > before)
+        if not page.is_revisit:  # which would look like a page of its pattern that repeats another
+            self._quarantine.weigh(page.url, page.body, self._offered > before)
         return usable
 
     def follow(

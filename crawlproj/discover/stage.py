@@ -19,7 +19,11 @@ from crawlproj.frontier.plan import Plan
 from crawlproj.urls import param_pattern
 
 if TYPE_CHECKING:
+    from scrapy import Spider
+
     from crawlproj.discover.closer_reading import CloserReading
+    from crawlproj.frontier.frontier import Frontier
+    from crawlproj.running import Refresh
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,3 +84,14 @@ def _make_closer_reading(
 
     write = link_table() if plan.links else None
     return make_closer_reading(plan, discovery, write, skip_nofollow=config.nofollow)
+
+
+def make_refresher(frontier: Frontier, spider: Spider) -> Refresh | None:
+    """Where the crawl's plan says that pages are revisited."""
+    if not frontier.plan.refresh:
+        return None
+    from crawlproj.discover.refreshing import Refresher
+
+    refresher = Refresher(frontier, spider)
+    frontier.before_lease = refresher.wake
+    return refresher

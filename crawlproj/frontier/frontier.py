@@ -8,7 +8,7 @@ here from steps that each touch one shard and can be repeated after a crash.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 from zlib import crc32
@@ -62,6 +62,8 @@ class Frontier:
     replication: Replication | None = None
     overrides: Overrides = field(default_factory=Overrides)
     """What some hosts have of their own: as configured, and as changed while the crawl runs."""
+    before_lease: Callable[[int], Awaitable[None]] | None = None
+    """Called with how many URLs are about to be leased, where pages are revisited."""
     on_plan: Callable[[], None] | None = None
     """Called when the plan may have been changed."""
 
@@ -172,6 +174,8 @@ class Frontier:
     ) -> Batch:
         """Take up to so many URLs, from all shards alike; of these `begins` are begun at once, if
         not all."""
+        if self.before_lease is not None:
+            await self.before_lease(wanted)
         batch = await self._lease(wanted, begins, no_links)
         if self._shared_pace is None:
             return batch

@@ -175,6 +175,16 @@ def shared_pace(part: int, host: str) -> str:
     return f"{{shared_pace:{part}}}:{host}"
 
 
+def resting(crawl: str, shard: int) -> str:
+    """Hash: number of a URL -> the URL, which is done and to be revisited, see resting.py."""
+    return f"{tag(crawl, shard)}:resting"
+
+
+def due(crawl: str, shard: int) -> str:
+    """Sorted set: the same numbers, by when their URLs are due."""
+    return f"{tag(crawl, shard)}:due"
+
+
 VECTOR = (
     meta,
     counts,
@@ -202,6 +212,8 @@ VECTOR = (
     old_scope,
     payloads,
     history_prefix,
+    resting,
+    due,
 )
 
 

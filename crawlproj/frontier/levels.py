@@ -9,6 +9,9 @@ robots.txt, without which no page of its host is fetched.
 from __future__ import annotations
 
 LOWEST, HIGHEST = -1000, 1000
+REVISIT = HIGHEST + 0.7
+"""The level of pages that are revisited and whose turn it is at their host."""
+
 MOVED, FIRST = HIGHEST + 0.9, HIGHEST + 1
 """The levels of a robots.txt that has moved to a host from another, and of the host's own."""
 
@@ -35,6 +38,6 @@ def is_robots_txt(level: float) -> bool:
 
 def priority_of(level: float) -> int:
     """The priority that a queue stands for."""
-    if HIGHEST < level < MOVED:
+    if HIGHEST < level < REVISIT:
         return round((level - HIGHEST) * _SEED_STEPS) + LOWEST - 1
     return int(level)

@@ -14,7 +14,8 @@ from enum import IntEnum
 from scrapy.exceptions import IgnoreRequest
 
 from crawlproj.frontier.messages import Lease
-from crawlproj.frontier.records import EntrySummary, summarise
+from crawlproj.frontier.records import EntrySummary, last_visit, summarise
+from crawlproj.frontier.visits import Found
 from crawlproj.items import PERMANENT, TRANSIENT, PageItem
 
 TRANSIENT_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504, 522, 524})
@@ -120,6 +121,9 @@ class Attempt:
     stored: tuple[PageItem, bytes] | None = None
     """Its row and its body, where pages are kept by URL: in the store, once it is done."""
 
+    found: Found | None = None
+    """What its visit has found, where pages are revisited: it rests then, once it is done."""
+
     def decide(self, outcome: Outcome) -> None:
         """Say what becomes of it, whatever was or will be observed. The last word counts, but what
         was put off stays so: it is no longer ours to decide on."""
@@ -130,6 +134,11 @@ class Attempt:
     def about(self) -> EntrySummary:
         """URL, depth, referer and attempts, as reports show them."""
         return summarise(self.lease.host, self.lease.entry)
+
+    @property
+    def visited(self) -> tuple[int, str] | None:
+        """Of a page that is revisited: its priority, and what its last visit has left."""
+        return last_visit(self.lease.entry)
 
     @property
     def attempts(self) -> int:

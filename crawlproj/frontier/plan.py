@@ -16,6 +16,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from crawlproj.config import BY_URL, Config, checked
+from crawlproj.config.budgets import per_second
 from crawlproj.errors import ConfigError
 from crawlproj.frontier.levels import level, seed_level
 from crawlproj.frontier.refusals import CrawlDamaged, CrawlNewer
@@ -101,6 +102,11 @@ class Plan:
     minutes: float | None = None
     stay: bool = Config.stay
 
+    refresh: str | None = None
+    refresh_shortest_s: float = Config.refresh_shortest_s
+    refresh_longest_s: float = Config.refresh_longest_s
+    refresh_policy: str = Config.refresh_policy
+
     stored: bool = False
     """Whether pages are kept by URL. Where, which may take a password, each worker is told by its
     own setting."""
@@ -118,7 +124,8 @@ class Plan:
         named = {name: getattr(config, name) for name in _OF_CONFIG}
         for name in ("delay_s", "per_host"):
             named[name] = named[name] or getattr(cls, name)
-        named["give_up"] = config.give_up or None
+        # A crawl that goes on for weeks outlives the failures of its hosts.
+        named["give_up"] = None if config.refresh else config.give_up or None
         return cls(spider=spider, novelty=novelty, stored=bool(config.store), **named)
 
     @classmethod
@@ -161,10 +168,16 @@ class Plan:
             "max_attempts": self.max_attempts,
             "give_up": self.give_up or 0,
             "plan": encoded,
+            **({"refresh": self.revisits_per_s / self.shards} if self.refresh else {}),
             **({"novelty": self.novelty} if self.novelty else {}),
             **({"group": self.group} if self.group != HOST else {}),
             **({"pages_per_domain": self.pages_per_domain} if self.pages_per_domain else {}),
         }
+
+    @property
+    def revisits_per_s(self) -> float:
+        """The budget of fetches of a crawl that revisits its pages; 0: it does not."""
+        return per_second(self.refresh) if self.refresh else 0.0
 
     @property
     def wants_attributes(self) -> bool:

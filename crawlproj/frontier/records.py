@@ -3,7 +3,8 @@
 An entry is one byte that counts attempts, one byte that names the format, and a msgpack list
 `[address, depth, referer, rest]` whose empty end is left out. The address is the path where the
 host is known from the queue it stands in, else the whole URL. A link is its address and depth;
-only a request that says more than GET carries the rest.
+only a request that says more than GET carries the rest. A page that is to be revisited has two
+values more: its priority, and what its last visit has left (visits.py).
 """
 
 from __future__ import annotations
@@ -39,13 +40,17 @@ FOUND = "crawl_found"
 """Key of `request.meta` that marks a seed at a host that something on the web has named, and no
 user: it opens no address that links may not lead to."""
 
+VISIT = "crawl_visit"
+"""Key of `request.meta` under which a page that is revisited has its priority and what its last
+visit has left, as visits.py packs it; stored apart from the rest of its meta."""
+
 CHECK = "crawl_check"
 """Key of `request.meta` that marks a link which is only asked whether it is there."""
 
 _LED_TO = ("redirects", "redirect_urls", FOUND)
 """Keys of `request.meta`, ours and Scrapy's, of a request to where the web has led."""
 
-_APART = (LEASE, "depth", "referer", PROXY, SENT_LOGIN, FROM_ENVIRONMENT)
+_APART = (LEASE, VISIT, "depth", "referer", PROXY, SENT_LOGIN, FROM_ENVIRONMENT)
 """Keys of `request.meta` that are not stored with the rest of it."""
 
 NO_LIMITS: Mapping[str, float] = {}
@@ -127,6 +132,24 @@ def encode_changed(
     return encode_request(changed, host, spider, max_bytes, proxies)
 
 
+def encode_visited(entry: bytes, priority: int, visit: str) -> bytes:
+    """The entry of a page that has been fetched, for when it is revisited: untried; raises
+    ValueError if it cannot be read."""
+    address, depth, *others = msgpack.unpackb(entry[2:], strict_map_key=False)
+    referer, rest = others[0] if others else "", others[1] if len(others) > 1 else {}
+    return _entry([address, depth, referer, rest, priority, visit])
+
+
+def last_visit(entry: bytes) -> tuple[int, str] | None:
+    """The priority of a page that is revisited, and what its last visit has left; None if it is
+    none, or cannot be read."""
+    try:
+        found: tuple[int, str] | None = _fields(entry, "")[3].get("meta", {}).get(VISIT)
+    except Exception:
+        return None
+    return found
+
+
 def _rest(request: Request, spider: Spider, proxies: Proxies) -> dict[str, Any]:
     """All that a request says beyond its address, depth and referer."""
     try:
@@ -184,13 +207,15 @@ def decode(
         if not url.startswith(("http://", "https://")):
             raise RecordError(f"a record of something else than the web: {url[:200]!r}")
         is_plain = not rest
-        meta = {**rest.pop("meta", {}), "depth": depth}
+        priority, meta = priority_of(level), {**rest.pop("meta", {}), "depth": depth}
+        if not is_plain and VISIT in meta:
+            priority = meta[VISIT][0]
         if referer:
             meta["referer"] = referer
         for name in ("callback", "errback"):
             if name in rest:
                 rest[name] = _method(spider, rest[name])
-        request = Request(url, meta=meta, priority=priority_of(level), **rest)
+        request = Request(url, meta=meta, priority=priority, **rest)
         if not is_plain:
             _choose_proxy(request, proxies)
             _keep_within(limits, request.meta)
@@ -282,7 +307,15 @@ def _fields(entry: bytes, host: str) -> tuple[str, int, str, dict[str, Any]]:
     found = (type(url), type(depth), type(referer), type(rest))
     if found != (str, int, str, dict):
         raise RecordError("a record whose fields are not what they should be")
+    if len(others) > 2:
+        rest = {**rest, "meta": {**rest.get("meta", {}), VISIT: _visit(*others[2:])}}
     return (host + url if url.startswith("/") else url), depth, referer, rest
+
+
+def _visit(priority: Any, visit: Any) -> tuple[int, str]:
+    if type(priority) is not int or type(visit) is not str:
+        raise RecordError("a record of a visit that is none")
+    return priority, visit
 
 
 def _storable(value: Any, where: str) -> Any:

@@ -319,12 +319,12 @@ class Shard(ScriptCalls):
         pages = int((await self.meta())["pages"])
         counts = await self.counts()
         waiting = counts.get("queued", 0) + counts.get("delayed", 0)
-        return waiting > 0 and counts.get("done", 0) + counts.get("leased", 0) >= pages
+        return waiting > 0 and _used(counts) >= pages
 
     async def spare_pages(self) -> int:
         """Pages that the shard's budget has for links: see lua/lease.lua."""
         counts = await self.counts()
-        kept = sum(counts.get(name, 0) for name in ("done", "leased", "reserved"))
+        kept = _used(counts) + counts.get("reserved", 0)
         return int((await self.meta())["pages"]) - kept
 
     async def give_pages(self, other: Shard, lacking: int = 0) -> None:
@@ -381,3 +381,8 @@ def _host_fields(batch: Sequence[Push]) -> bytes:
     return pack(
         [value for host, item in hosts.items() for value in (host, item.group, item.per_host)]
     )
+
+
+def _used(counts: Mapping[str, int]) -> int:
+    """Pages of a budget that are fetched, or being fetched; each revisit is one more."""
+    return sum(counts.get(name, 0) for name in ("done", "leased", "revisits"))

@@ -12,6 +12,7 @@ from crawlproj.config import Config
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.plan import Plan
 from crawlproj.operate import why
+from crawlproj.operate.why_states import Trace
 from crawlproj.politeness import kept_verdict
 from crawlproj.politeness.stage import user_agent_of
 from crawlproj.worker import join
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from scrapy.settings import Settings
 
 
-async def look_up(frontier: Frontier, settings: Settings, url: str) -> why.Trace:
+async def look_up(frontier: Frontier, settings: Settings, url: str) -> Trace:
     """Look for it in the frontier and in the files of this machine."""
     config = Config.from_settings(settings)
     begun = await frontier.attach()

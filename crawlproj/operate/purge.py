@@ -9,7 +9,7 @@ from redis.exceptions import ResponseError
 from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.hosts import read_host
-from crawlproj.frontier.levels import FIRST, HIGHEST, LOWEST, MOVED, seed_level
+from crawlproj.frontier.levels import FIRST, HIGHEST, LOWEST, MOVED, REVISIT, seed_level
 from crawlproj.frontier.readings import MOST_LAYERS
 from crawlproj.operate.history import Span
 
@@ -71,4 +71,4 @@ def _levels(packed: bytes) -> list[float]:
         return [level + 0 for level in read_host(packed).levels]
     except Exception:  # whatever may be wrong with bytes of unknown origin
         priorities = range(LOWEST, HIGHEST + 1)
-        return [*priorities, *map(seed_level, priorities), MOVED, FIRST]
+        return [*priorities, *map(seed_level, priorities), REVISIT, MOVED, FIRST]

@@ -29,6 +29,8 @@ from crawlproj.output.summary import Summary
 from crawlproj.server.memory import Memory, memory_of
 
 LEDGER = ("discovered", *UNSETTLED, "done", "dead")
+RUNNING = ("resting", "revisits", "reclaimed", "late", "corrupt")
+"""Counts beside the ledger that are shown as they are."""
 OVER = ("finished", "stopped")
 _FILTERED, _DEAD, _STATUS, _ITEMS = "filtered:", "dead:", "status:", "items:"
 
@@ -88,6 +90,10 @@ class Status:
     """Of the dead."""
     items: Mapping[str, int] = field(default_factory=dict)
     """Of a spider's own classes."""
+    resting: int = 0
+    """Pages among the done, and sitemaps among the filtered, that are to be revisited."""
+    revisits: int = 0
+    """How often a page that was done has been taken up again."""
     reclaimed: int = 0
     late: int = 0
     corrupt: int = 0
@@ -115,7 +121,7 @@ class Status:
     @property
     def average(self) -> float:
         """Pages a second of the time in which it ran."""
-        return self.done / self.elapsed_s if self.elapsed_s else 0.0
+        return (self.done + self.revisits) / self.elapsed_s if self.elapsed_s else 0.0
 
 
 def as_json(status: Status) -> dict[str, Any]:
@@ -185,9 +191,7 @@ def _status(
         statuses=_named(counts, _STATUS),
         reasons=_named(counts, _DEAD),
         items=_named(counts, _ITEMS),
-        reclaimed=counts["reclaimed"],
-        late=counts["late"],
-        corrupt=counts["corrupt"],
+        **{name: counts[name] for name in RUNNING},
         workers=workers,
         recent=worker_status.recent(shards[0]),
         all_workers=_all_workers(meta),

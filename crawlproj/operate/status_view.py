@@ -70,6 +70,7 @@ def _ledger(now: Status) -> list[str]:
             f"{counted(now.duplicates, 'more link')} to {plural(now.discovered, 'it')}, "
             f"balance {now.balance:,}"
         ),
+        "resting": f"of these are to be revisited; {counted(now.revisits, 'revisit')} so far",
         "seeds": "pushed and not taken in yet",
         "reclaimed": "URLs taken back from workers that fell silent",
         "late": "results that came after that, and were refused",
@@ -77,7 +78,9 @@ def _ledger(now: Status) -> list[str]:
     names = ("done", "dead", "filtered", "queued", "delayed", "leased")
     numbers = {name: getattr(now, name) for name in (*names, "discovered", "reclaimed", "late")}
     numbers |= {"filtered": sum(now.filtered.values()), "seeds": now.seeds_waiting}
-    shown = [*names, "discovered", *(n for n in ("seeds", "reclaimed", "late") if numbers[n])]
+    numbers |= {"resting": now.resting}
+    others = ("resting", "seeds", "reclaimed", "late")
+    shown = [*names, "discovered", *(name for name in others if numbers[name])]
     return [
         f"  {name:<{LABEL}}{numbers[name]:>{NUMBER},}  {remarks.get(name, '')}".rstrip()
         for name in shown

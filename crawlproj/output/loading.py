@@ -216,6 +216,8 @@ class _Loading:
 
     def choose(self) -> None:
         lease = [f"coalesce({LEASE}, 0)"] if LEASE in self.columns else []
+        if self._kind is PAGES:  # one that only says that nothing has changed says nothing else
+            lease.insert(0, "status IS DISTINCT FROM 304")
         best = ", ".join([*lease, name(self._kind.time), "_format", f"hash({names(self.columns)})"])
         counts = ", ".join(
             f"count(*) FILTER (_format = {number}) AS n{number}"

@@ -25,10 +25,11 @@ from crawlproj.frontier.outcomes import (
     SetAside,
 )
 from crawlproj.frontier.proxies import Proxies
-from crawlproj.frontier.records import CHECK, RecordError, decode
+from crawlproj.frontier.records import CHECK, VISIT, RecordError, decode
 from crawlproj.politeness.robots_memory import UNREACHABLE
 from crawlproj.politeness.robots_search import ROBOTS_TXT
 from crawlproj.politeness.stage import Politeness
+from crawlproj.running import Refresh
 from crawlproj.urls import Url
 from crawlproj.worker.exchange import Worker
 from crawlproj.worker.tracking import Tracking
@@ -60,6 +61,8 @@ class Admission:
     proxies: Proxies
     limits: Mapping[str, float]
     """Of downloads, that no stored request raises."""
+    refresh: Refresh | None = None
+    """Where pages are revisited."""
 
     def next_request(self) -> Request | None:
         """A request to make now, of what has been leased ahead."""
@@ -99,12 +102,16 @@ class Admission:
         permission = self.politeness.permission
         if permission is not None and ROBOTS_TXT in request.meta:
             return request if permission.admit(request, attempt) else None
-        if request.meta["depth"] and (found := self._pattern_of(lease, request)):
+        is_revisit = VISIT in request.meta
+        may_repeat = request.meta["depth"] and not is_revisit
+        if may_repeat and (found := self._pattern_of(lease, request)):
             attempt.decide(found)
             return None
         if refusal := self._refusal(lease.host, request):
             attempt.decide(_of_check(refusal, attempt) if CHECK in request.meta else refusal)
             return None
+        if is_revisit and self.refresh is not None:
+            self.refresh.prepare(request)
         if SITEMAP in request.meta:
             self.links.sitemaps.prepare(request, attempt)
         return request

@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 
 from crawlproj.config import Config
-from crawlproj.discover.stage import make_discovery
+from crawlproj.discover.stage import make_discovery, make_refresher
 from crawlproj.fetch.cookies import NOT_SHARED, CookiesMiddleware, SharedCookies
 from crawlproj.fetch.resolving import SystemResolver
 from crawlproj.politeness.stage import make_politeness
@@ -39,6 +39,7 @@ def assemble(process: WorkerProcess, config: Config) -> Crawl:
         process.reports.keep_archive(process.frontier)
     if politeness.permission is not None and config.sitemaps:
         politeness.permission.offer_sitemaps_to(links.sitemaps.offer)
+    refresh = make_refresher(process.frontier, process.spider)
     entrance = make_entrance(process, config, worker, tracking, politeness.queue_robots_txt)
 
     crawl = Crawl(
@@ -58,10 +59,12 @@ def assemble(process: WorkerProcess, config: Config) -> Crawl:
             links,
             entrance.proxies,
             limits_of(process.crawler.settings),
+            refresh,
         ),
         cookies=_make_cookies(process),
         attributes=_make_attributes(process),
         extraction=_make_extraction(process),
+        refresh=refresh,
         state_handler=make_state_handler(process, worker, entrance.seeds),
     )
     hooks.crawl = crawl

@@ -23,6 +23,7 @@ from crawlproj.running import (
     PageExtraction,
     Permission,
     RankedLinks,
+    Refresh,
 )
 from crawlproj.worker.admission import Admission
 from crawlproj.worker.entrance import Entrance
@@ -53,6 +54,7 @@ class Crawl:
     cookies: SharedCookies | None
     attributes: PageAttributes | None
     extraction: PageExtraction | None
+    refresh: Refresh | None
     state_handler: StateHandler
     on_handed_in: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
 

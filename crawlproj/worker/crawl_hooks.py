@@ -32,6 +32,8 @@ class CrawlHooks(Hooks):
 
     async def verdict(self, ended: Attempt) -> tuple[int, Settlement]:
         settlement = self.crawl.plan.retry_policy.settlement(ended)
+        if self.crawl.refresh is not None:
+            settlement = self.crawl.refresh.settle(ended, settlement)
         self.crawl.heartbeat.recent.note(ended, settlement)
         if settlement.verdict == "dead":
             await self._process.reports.dead(ended, settlement.reason)

@@ -21,6 +21,7 @@ class Detached:
     closer_reading = None
     attributes = None
     extraction = None
+    refresh = None
 
     def __init__(self, config: Config) -> None:
         self.config = config

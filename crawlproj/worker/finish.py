@@ -10,6 +10,7 @@ from crawlproj.discover.seeds import SeedList, SeedListError
 from crawlproj.frontier.finishing import UNSETTLED
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.messages import State
+from crawlproj.plural import counted
 from crawlproj.worker import join
 from crawlproj.worker.exchange import Worker
 from crawlproj.worker.idle import Idle
@@ -106,6 +107,17 @@ class CrawlEnd:
                 crawl,
             )
 
+    def _say_resting(self, pages: int) -> None:
+        """Once: from now on there are revisits, and what these find."""
+        if not self._has_said:
+            self._has_said = True
+            logger.info(
+                "All that is known has been fetched: %s, until there is one to revisit (scrapy "
+                "stop %s ends the crawl)",
+                f"{counted(pages, 'page')} at rest",
+                self._frontier.crawl,
+            )
+
     async def end_if_done(self, state: State) -> State:
         """The crawl's state, after ending it if nothing is left to do anywhere."""
         if await self._seeds_wait():
@@ -116,9 +128,12 @@ class CrawlEnd:
         # then the crawl as a whole is not at its limit.
         rests = not counts.get("leased", 0)
         if rests and discovered:
-            await self._spend_pages(counts.get("done", 0))
+            await self._spend_pages(counts.get("done", 0) + counts.get("revisits", 0))
         if any(counts.get(name, 0) for name in UNSETTLED) and not (rests and state == "limit"):
             self.busy()
+            return state
+        if state == "running" and counts.get("resting", 0):
+            self._say_resting(counts["resting"])
             return state
         # At a limit nobody is asked for more: it would only be filtered.
         if state == "running" and not self._idle.may_end(discovered):

@@ -16,7 +16,14 @@ from crawlproj.frontier import seen_keys
 from crawlproj.frontier.messages import Kind, Push
 from crawlproj.frontier.outcomes import Attempt, Retry
 from crawlproj.frontier.proxies import Proxies
-from crawlproj.frontier.records import LEASE, RecordError, encode_changed, encode_request
+from crawlproj.frontier.records import (
+    LEASE,
+    VISIT,
+    RecordError,
+    encode_changed,
+    encode_request,
+    encode_visited,
+)
 from crawlproj.urls import MAX_SHOWN, UrlError
 from crawlproj.worker.exchange import Worker
 from crawlproj.worker.tracking import Tracking
@@ -112,7 +119,10 @@ class Requests:
         """The entry of a leased request that is to be tried again, with the attempts so far."""
         own = attempt.lease.entry
         try:
-            return own[:1] + self._encode(request, host, attempt)[1:]
+            entry = self._encode(request, host, attempt)
+            if visited := request.meta.get(VISIT):
+                entry = encode_visited(entry, *visited)
+            return own[:1] + entry[1:]
         except RecordError as error:
             logger.debug("Tried again as it was before: %s", error)
             return own

@@ -25,7 +25,7 @@ from hypothesis.stateful import (
 )
 
 from crawlproj.errors import CrawlError
-from crawlproj.frontier import pattern_store
+from crawlproj.frontier import pattern_store, resting
 from crawlproj.frontier.bloom import Geometry, Replica
 from crawlproj.frontier.levels import FIRST, MOVED, seed_level
 from crawlproj.frontier.messages import Kind, Push, Settlement
@@ -51,6 +51,7 @@ verdicts = st.sampled_from(
     ["done", "done", "filtered", "set_aside", "dead", "retry", "wait", "return", "keep"]
 )
 patterns = st.sampled_from(["/#", "reason"])
+revisited = st.sampled_from([b"", b"", entry("/r1"), entry("/r2")])
 holds = st.sampled_from([0, 0, 0, 19])
 failed = st.sampled_from([-1, 0, 1, 2])
 connections = st.sampled_from([0, 0, 1, 2, 3])
@@ -66,6 +67,7 @@ plans = st.builds(
     minutes=st.sampled_from([None, None, None, 405]),
     group=st.sampled_from(["host", "host", "domain"]),
     pages_per_domain=st.sampled_from([None, None, 4]),
+    refresh=st.sampled_from([None, "1000000/s"]),
     seen_capacity=st.just(CAPACITY),
 )
 
@@ -153,6 +155,14 @@ class FrontierMachine(RuleBasedStateMachine):
             return state, [(token, *url, *host) for token, url, *host in leases]
 
         self._both(real, modelled)
+
+    @rule(name=workers, most=st.integers(1, 5))
+    def wake(self, name: str, most: int) -> None:
+        def real() -> int:
+            one = self._tick(name)
+            return one.run(resting.wake(one.shard, most, MINUTE_MS)).urls
+
+        self._both(real, lambda: self.model.wake(most))
 
     @precondition(lambda self: any(self.model.leased.values()))
     @rule(data=st.data())
@@ -364,8 +374,11 @@ def _outcome(operation: Any) -> Any:
 
 
 def _settlements(token: int) -> st.SearchStrategy[Settlement]:
-    def build(pause: tuple[int, int], delay: int, hold: int, **how: Any) -> Settlement:
+    def build(
+        pause: tuple[int, int], delay: int, hold: int, revisit: bytes, **how: Any
+    ) -> Settlement:
         ago, length = pause
+        entries = {"set_aside": b"repeated", "done": revisit, "filtered": revisit}
         return Settlement(
             token,
             ended_ago_ms=ago * MINUTE_MS,
@@ -373,7 +386,7 @@ def _settlements(token: int) -> st.SearchStrategy[Settlement]:
             delay_ms=delay * MINUTE_MS,
             hold_ms=hold * MINUTE_MS,
             reason="reason",
-            entry=b"repeated" if how["verdict"] == "set_aside" else b"",
+            entry=entries.get(how["verdict"], b""),
             **how,
         )
 
@@ -383,6 +396,7 @@ def _settlements(token: int) -> st.SearchStrategy[Settlement]:
         pauses,
         delays,
         holds,
+        revisited,
         verdict=verdicts,
         failed=failed,
         status=statuses,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple, TypeAlias
 
-from crawlproj.frontier.levels import FIRST, HIGHEST, MOVED
+from crawlproj.frontier.levels import FIRST, HIGHEST, MOVED, REVISIT
 from crawlproj.frontier.messages import Kind, Push, Settlement, State
 from crawlproj.frontier.plan import HOST, Plan
 from crawlproj.frontier.wire import pack, unpack
@@ -35,7 +35,7 @@ class Url(NamedTuple):
     @property
     def is_seed(self) -> bool:
         """Whether it stands above all links: a seed of a crawl with a page budget."""
-        return HIGHEST < self.level < MOVED
+        return HIGHEST < self.level < REVISIT
 
     @property
     def attempts(self) -> int:
@@ -64,10 +64,12 @@ class Host:
     pause: int | None = None
     best: float | None = None
     turn: int = 0
+    revisit: float = 0
+    turns: float = 0
 
     @property
     def next_is_link(self) -> bool:
-        return max(self.queues, default=inf) <= HIGHEST
+        return _is_link(max(self.queues, default=inf))
 
     @property
     def next_has_moved(self) -> bool:
@@ -126,6 +128,7 @@ class Model:
         self.layers = [0]
         self.patterns: dict[str, helpers.Pattern] = {}
         self.set_aside: dict[str, list[Push]] = {}
+        self.resting: dict[tuple[str, bytes], tuple[float, str]] = {}
         self._tokens = self._turns = 0
         self._touched: list[str] = []
         self._touched_groups: set[str] = set()
@@ -158,13 +161,13 @@ class Model:
         status: State = "running"
         for_links = inf
         if self.plan.pages is not None:
-            left = self.plan.pages - self.counts["done"] - self.counts["leased"]
+            left = self.plan.pages - self._used()
             for_links, wanted = left - self._reserved(), min(wanted, left)
             status = "running" if wanted > 0 else "limit"
         leases: list[Taken] = []
         while len(leases) < wanted and (line := self._ready()):
             name = self._line(line[0])[0] if line[0] in self.groups else line[0]
-            is_for_links = (self.hosts[name].rank or 0) <= HIGHEST
+            is_for_links = _is_link(self.hosts[name].rank or 0)
             if is_for_links and for_links <= 0 and not self._is_to_drop(name):
                 break
             for_links -= self.hosts[name].next_is_link
@@ -180,6 +183,29 @@ class Model:
         self.counts["late"] += len(late)
         self._place_touched()
         return late
+
+    def wake(self, most: int) -> int:
+        if self.status != "running" or not self.plan.refresh:
+            return 0
+        if self.plan.pages is not None:
+            most = min(most, self.plan.pages - self._used())
+        if most <= 0:
+            return 0
+        due = sorted(
+            (due, helpers.resting_number(asked[0], shown(asked[1])), asked, counted_as)
+            for asked, (due, counted_as) in self.resting.items()
+            if due <= self.now
+        )
+        woken = 0
+        for _, _, asked, counted_as in due:
+            if woken >= most:
+                break
+            if self._has_turn(asked):
+                del self.resting[asked]
+                self._wake(*asked, counted_as)
+                woken += 1
+        self._place_touched()
+        return woken
 
     def renew(self, worker: str, minutes: int) -> bool:
         known = worker in self.workers
@@ -304,6 +330,10 @@ class Model:
             seeds=set(self.seeds),
             audit=set(filter(self.is_audited, self.seen)),
             layers=list(self.layers),
+            resting={
+                (host, shown(entry)): (round(due), counted_as)
+                for (host, entry), (due, counted_as) in self.resting.items()
+            },
             patterns=dict(self.patterns),
             set_aside={
                 name: [one.key or shown(one.entry) for one in kept]
@@ -385,8 +415,10 @@ class Model:
                 if group:
                     self.groups[group].pages += 1
                 self._count(done=1)
+                self._rest(url.host, how, "done")
             case "filtered":
                 self._count(**{f"filtered:{how.reason}": 1})
+                self._rest(url.host, how, f"filtered:{how.reason}")
             case "set_aside":
                 assert how.entry is not None
                 kept = Push(Kind.UNFILTERED, url.host, url.level, url.entry, "")
@@ -404,6 +436,40 @@ class Model:
             self._count(**{f"status:{how.status}": 1})
         self._count(bytes=how.size)
         return True
+
+    def _rest(self, host: str, how: Settlement, counted_as: str) -> None:
+        if how.entry:
+            asked = host, how.entry
+            self._count(resting=asked not in self.resting)
+            self.resting[asked] = self.now + how.delay_ms // MINUTE_MS, counted_as
+
+    def _wake(self, name: str, entry: bytes, counted_as: str) -> None:
+        host = self._touch(name)
+        if counted_as == "done":
+            host.pages = max(0, host.pages - 1)
+            if host.group:
+                self.groups[host.group].pages = max(0, self.groups[host.group].pages - 1)
+            self._count(revisits=1)
+        self._count(**{counted_as: -1, "resting": -1})
+        self._enqueue(Url(name, REVISIT, entry))
+
+    def _has_turn(self, asked: tuple[str, bytes]) -> bool:
+        host = self._touch(asked[0])
+        own = self.groups[host.group].per if host.group and self._is_paced else None
+        pause = max(self.plan.delay_ms / MINUTE_MS, host.pause or 0)
+        times = 2 if host.queues.keys() - {REVISIT} else 1
+        lasts = times * pause / (own or host.per or self.plan.per_host)
+        if self.now >= host.revisit:
+            host.revisit = self.now + lasts
+            return True
+        turn = max(host.revisit, host.turns)
+        host.turns = turn + lasts
+        self.resting[asked] = turn, self.resting[asked][1]
+        return False
+
+    def _used(self) -> int:
+        """Pages of the budget: each revisit is one more."""
+        return self.counts["done"] + self.counts["leased"] + self.counts["revisits"]
 
     def _keep(self, token: int, host: Host) -> None:
         if token not in self.kept:
@@ -624,7 +690,7 @@ class Model:
     def _drop_queue(self, host: Host, reason: str) -> int:
         dropped = sum(map(len, host.queues.values()))
         self._count(**{"queued": -dropped, f"filtered:{reason}": dropped})
-        seeds = [queue for level, queue in host.queues.items() if HIGHEST < level < MOVED]
+        seeds = [queue for level, queue in host.queues.items() if HIGHEST < level < REVISIT]
         self._count(reserved=-sum(map(len, seeds)))
         host.queues = {}
         return dropped
@@ -682,6 +748,11 @@ def _shown(host: Host) -> dict[float, list[str]]:
 
 def _url(url: Url) -> tuple[str, float, str]:
     return url.host, url.level, shown(url.entry)
+
+
+def _is_link(level: float) -> bool:
+    """Whether page budgets keep no page for it: a link, or a page that is revisited."""
+    return level <= HIGHEST or level == REVISIT
 
 
 def _is_reached(limit: int | None, count: int) -> bool:

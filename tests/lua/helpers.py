@@ -21,7 +21,7 @@ from crawlproj.frontier import keys
 from crawlproj.frontier.bloom import Geometry
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.hosts import read_group, read_host
-from crawlproj.frontier.levels import HIGHEST, MOVED
+from crawlproj.frontier.levels import HIGHEST, REVISIT
 from crawlproj.frontier.messages import Batch, Kind, Lease, Opened, Push, Settlement
 from crawlproj.frontier.pattern_store import set_aside_link
 from crawlproj.frontier.plan import Plan
@@ -109,6 +109,8 @@ class State:
     audit: set[str] = field(default_factory=set)
     scope: set[str] = field(default_factory=set)
     layers: list[int] = field(default_factory=lambda: [0])
+    resting: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
+    """When each is due, and what it is counted as."""
     patterns: dict[str, Pattern] = field(default_factory=dict)
     set_aside: dict[str, list[str]] = field(default_factory=dict)
     raw: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
@@ -157,6 +159,11 @@ def letter(host: str, path: str) -> int:
     return int(hashlib.sha1(told, usedforsecurity=False).hexdigest()[:13], 16)
 
 
+def resting_number(host: str, path: str) -> bytes:
+    """The number under which a URL rests."""
+    return hashlib.sha1(f"{host}\n{path}".encode(), usedforsecurity=False).digest()[:8]
+
+
 def paths(batch: Batch) -> list[str]:
     return [shown(lease.entry) for lease in batch.leases]
 
@@ -186,6 +193,7 @@ def structures(redis: Any, crawl: str = CRAWL, shard: int = 0) -> State:
         audit={key.decode() for key in raw.get("audit", set())},
         scope={name.decode() for name, _ in raw.get("scope", [])},
         layers=_layers(raw.get("layers", {})),
+        resting=_resting(raw, clock),
         patterns={n.decode(): _pattern(p, clock) for n, p in raw.get("patterns", {}).items()},
         set_aside=_aside(raw),
         raw=raw,
@@ -215,6 +223,7 @@ def assert_balanced(state: State) -> None:
     assert counts["queued"] == queued
     assert counts["delayed"] == len(state.delayed)
     assert counts["leased"] == len(leased)
+    assert counts["resting"] == len(state.resting)
     assert counts["dead"] == len(state.dead) == _sum(counts, "dead:")
     settled = counts["done"] + counts["dead"] + _sum(counts, "filtered:")
     assert counts["discovered"] == queued + len(state.delayed) + len(leased) + settled
@@ -255,7 +264,7 @@ def _waiting_seeds(state: State) -> Counter[str]:
         for _ in paths
     ]
     delayed = [(host, level) for _, host, level, _ in state.delayed]
-    return Counter(host for host, level in queued + delayed if HIGHEST < level < MOVED)
+    return Counter(host for host, level in queued + delayed if HIGHEST < level < REVISIT)
 
 
 class Worker:
@@ -466,6 +475,17 @@ def _leased(raw: dict[str, Any]) -> dict[str, dict[int, tuple[str, float, str]]]
                 int(token): _url(unpack_all(packed)) for token, packed in held.items()
             }
     return leased
+
+
+def _resting(raw: dict[str, Any], clock: _Clock) -> dict[tuple[str, str], tuple[int, str]]:
+    due = dict(raw.get("due", []))
+    assert due.keys() == raw.get("resting", {}).keys()
+    found = {}
+    for number, packed in raw.get("resting", {}).items():
+        host, stored, counted_as = unpack_all(packed)
+        asked = host.decode(), shown(stored)
+        found[asked] = clock.minute(due[number]), counted_as.decode()
+    return found
 
 
 def _kept(raw: dict[str, Any]) -> set[int]:

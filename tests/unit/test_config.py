@@ -53,6 +53,13 @@ BAD: dict[str, tuple[list[Any], str]] = {
     "CRAWL_ARCHIVE": (["perhaps"], "give true or false"),
     "CRAWL_ARCHIVE_DEDUP": (["perhaps"], "give true or false"),
     "CRAWL_ARCHIVE_ROTATE_MB": (["0", "-1", "big", math.inf], "give megabytes, more than 0"),
+    "CRAWL_REFRESH": (
+        ["5", "5/year", "-1/s", "0/s", "5 /s", "nan/s", "1e3/s", 5, "9999999/s"],
+        "give a number of fetches in a time",
+    ),
+    "CRAWL_REFRESH_SHORTEST": (["0", "-1", "soon", math.inf, "2e9"], "give seconds, more than 0"),
+    "CRAWL_REFRESH_LONGEST": (["0", "-1", "soon", math.inf, "2e9"], "give seconds, more than 0"),
+    "CRAWL_REFRESH_POLICY": (["best", 5], "give one of optimal, uniform, proportional"),
     "CRAWL_MEDIA": (["perhaps"], "give true or false"),
     "CRAWL_ATTRIBUTES": (["perhaps"], "give true or false"),
     "CRAWL_EXTRACT": (["nowhere.toml"], "no such file"),

@@ -17,7 +17,7 @@ from crawlproj import items
             items.PAGE_COLUMNS,
             "url, status, title, depth, priority, content_type, size, links, content_hash, "
             "fetched_at, elapsed_ms, referer, worker, redirect_to, lease, etag, last_modified, "
-            "canonical, language",
+            "canonical, language, change",
         ),
         (
             items.FAILURE_COLUMNS,

@@ -6,8 +6,9 @@
 local KIND = {LINK = 0, SEED = 1, UNFILTERED = 2, FILTERED = 3, SET_ASIDE = 4}
 
 -- Levels of pages; above them the seeds of a crawl with a page budget (seed_level() in levels.py),
--- then a robots.txt that has moved here from another host, then the host's own.
-local LOWEST, HIGHEST, MOVED, FIRST = -1000, 1000, 1000.9, 1001
+-- then pages that are due to be revisited, a robots.txt that has moved here from another host, and
+-- the host's own.
+local LOWEST, HIGHEST, REVISIT, MOVED, FIRST = -1000, 1000, 1000.7, 1000.9, 1001
 local damaged = false
 
 -- The lines in which a host can stand, by the number that its record has for them.
@@ -88,8 +89,9 @@ local function count_leases()
   return out, kept, total
 end
 
-local function is_link(level) return level <= HIGHEST end
-local function is_seed(level) return level > HIGHEST and level < MOVED end
+-- What page budgets keep no page for: links, and pages that are revisited.
+local function is_link(level) return level <= HIGHEST or level == REVISIT end
+local function is_seed(level) return level > HIGHEST and level < REVISIT end
 
 -- As text first, like Python: what is added up can differ in its last bit.
 local function seed_level(priority)
@@ -149,6 +151,7 @@ local function rebuild_host(name)
   end
   for level = LOWEST, HIGHEST do look(level) end
   for priority = LOWEST, HIGHEST do look(seed_level(priority)) end
+  look(REVISIT)
   look(MOVED)
   look(FIRST)
   redis.call('ZREM', READY, name)

@@ -4,13 +4,7 @@
 
 -- The field of DEAD for a URL: a number made of what is asked for.
 local function dead_letter_number(name, entry)
-  local what = entry:sub(3)
-  local ok, record = pcall(cmsgpack.unpack, what)
-  if ok and type(record) == 'table' and type(record[1]) == 'string' then
-    local rest = type(record[4]) == 'table' and record[4] or {}
-    what = record[1] .. '\n' .. tostring(rest.method or '') .. '\n' .. tostring(rest.body or '')
-  end
-  return ('%.0f'):format(tonumber(redis.sha1hex(name .. '\n' .. what):sub(1, 13), 16))
+  return ('%.0f'):format(tonumber(redis.sha1hex(what_is_asked(name, entry)):sub(1, 13), 16))
 end
 
 -- The reason of a letter and how often its URL has been given up; nothing if it cannot be read.

@@ -47,12 +47,13 @@ end
 -- What a host may have beside what every host has; mostly nothing.
 local function pack_rest(host)
   if not (host.kept or host.failures or host.hold or host.mentions or host.per or host.group
-          or host.pause or host.reserved) then
+          or host.pause or host.reserved or host.revisit) then
     return ''
   end
   return cmsgpack.pack({kept = host.kept, failures = host.failures, hold = host.hold, mentions = host.mentions,
                         per = host.per, group = host.group, pause = host.pause, reserved = host.reserved,
-                        why = host.hold and host.why})
+                        why = host.hold and host.why, revisit = host.revisit,
+                        turns = host.revisit and host.turns})
 end
 
 local NOTHING = cmsgpack.pack(false)
@@ -106,6 +107,17 @@ end
 local function found_key(name, entry)
   local ok, record = pcall(cmsgpack.unpack, entry:sub(3))
   if ok and type(record) == 'table' and type(record[1]) == 'string' then return name .. record[1] end
+end
+
+-- What makes a request another than all others, as text, from its entry.
+local function what_is_asked(name, entry)
+  local what = entry:sub(3)
+  local ok, record = pcall(cmsgpack.unpack, what)
+  if ok and type(record) == 'table' and type(record[1]) == 'string' then
+    local rest = type(record[4]) == 'table' and record[4] or {}
+    what = record[1] .. '\n' .. tostring(rest.method or '') .. '\n' .. tostring(rest.body or '')
+  end
+  return name .. '\n' .. what
 end
 
 local function forget_found(name, entry)

@@ -4,10 +4,12 @@
 --   1 META     hash    epoch, state, limits, plan, and the running numbers below
 --   2 COUNTS   hash    the ledger: discovered, queued, …, filtered:<reason>; what could not be
 --                      read is counted as corrupt, beside the ledger; reserved are the seeds of a
---                      crawl with a page budget that are queued or delayed
+--                      crawl with a page budget that are queued or delayed; resting are the URLs of
+--                      RESTING, which are in the ledger as what they are counted as; revisits is how
+--                      often a page was taken out of done to be fetched again
 --   3 HOSTS    hash    host -> msgpack of levels (or the only one), out, cooling (or false),
 --                      pages, at (1 ready, 2 waiting, 0 neither) and, if there is any, a map of
---                      kept, failures, hold, mentions, per, group, pause, reserved
+--                      kept, failures, hold, mentions, per, group, pause, reserved, revisit, turns
 --   4 READY    zset    hosts, or groups of them, that may be contacted now, best first
 --   5 WAITING  zset    hosts, or groups of them, that may be contacted later, by when (ms)
 --   6 DELAYED  zset    msgpack of host, level, entry, token to try again, by when (ms)
@@ -33,6 +35,9 @@
 --  24 OLD_SCOPE set    what an older version had for SCOPE, until widen_scope.lua has taken it over
 --  25 PAYLOADS hash    start of a payload's SHA-256 -> seconds and URL, see payloads.py
 --  26 HISTORY  prefix  + step in seconds -> list of moments, the latest last, see _history.lua
+--  27 RESTING  hash    number of a URL, 8 bytes -> msgpack of host, entry, what it is counted as: pages
+--                      that are done, or sitemaps that were read, and are to be revisited
+--  28 DUE      zset    the same numbers, by when their URLs are due (ms)
 local META, COUNTS, HOSTS, READY, WAITING, DELAYED, WORKERS, ABOUT, DEAD, SEEDS, AUDIT, SCOPE,
       LAYERS, SEEN, QUEUE, LEASED, FOUND, PATTERNS, SET_ASIDE, GROUPS, LINE, UPDATES, COOKIES,
-      OLD_SCOPE, PAYLOADS, HISTORY = unpack(KEYS)
+      OLD_SCOPE, PAYLOADS, HISTORY, RESTING, DUE = unpack(KEYS)

@@ -65,8 +65,8 @@ if is_short then want = math.max(begins, math.min(want, spare_hosts())) end
 -- does.
 local pages, links, moved_is_free = math.huge, math.huge, ARGV[7] == '1'
 if PAGES >= 0 then
-  local taken = redis.call('HMGET', COUNTS, 'done', 'leased', 'reserved')
-  pages = PAGES - tonumber(taken[1] or 0) - tonumber(taken[2] or 0)
+  local taken = redis.call('HMGET', COUNTS, 'done', 'leased', 'reserved', 'revisits')
+  pages = PAGES - tonumber(taken[1] or 0) - tonumber(taken[2] or 0) - tonumber(taken[4] or 0)
   links = pages - tonumber(taken[3] or 0) - (moved.reserved or 0)
   if pages <= 0 then STATE = 'limit' end
 end

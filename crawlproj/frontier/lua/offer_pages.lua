@@ -12,9 +12,9 @@ local standing = redis.call('HGET', META, 'offer')
 if standing then return cjson.decode(standing) end
 local lacking = tonumber(ARGV[3])
 local waiting = lacking > 0 and {'reserved'} or {'queued', 'delayed'}
-local held = redis.call('HMGET', COUNTS, 'done', 'leased', unpack(waiting))
+local held = redis.call('HMGET', COUNTS, 'done', 'leased', 'revisits', unpack(waiting))
 local spare = PAGES
-for i = 1, 2 + #waiting do spare = spare - tonumber(held[i] or 0) end
+for i = 1, 3 + #waiting do spare = spare - tonumber(held[i] or 0) end
 if lacking > 0 then spare = math.min(spare, lacking) end
 if spare <= 0 then return {} end
 local offer = {redis.call('HINCRBY', META, 'offers', 1), tonumber(ARGV[2]), spare}

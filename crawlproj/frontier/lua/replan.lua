@@ -16,8 +16,8 @@ if ARGV[2] ~= '' and plan ~= ARGV[2] then return nil end
 for field, value in pairs(cmsgpack.unpack(ARGV[4])) do redis.call('HSET', META, field, value) end
 local pages = ARGV[7] == '' and PAGES or tonumber(ARGV[7])
 if ARGV[7] == 'used' then
-  local used = redis.call('HMGET', COUNTS, 'done', 'leased')
-  pages = tonumber(used[1] or 0) + tonumber(used[2] or 0)
+  local used = redis.call('HMGET', COUNTS, 'done', 'leased', 'revisits')
+  pages = tonumber(used[1] or 0) + tonumber(used[2] or 0) + tonumber(used[3] or 0)
 end
 pages = pages + tonumber(ARGV[5])
 redis.call('HSET', META, 'pages', pages)

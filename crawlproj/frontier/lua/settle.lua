@@ -8,8 +8,9 @@
 --         itself (judge_host), ms to leave it alone, why or '', connections it may have or 0 if
 --         that is not said, group it turned out to belong to or '', of one lease after the other;
 --         verdict is one of
---         done      the page is fetched, its links are here, its row is on disk
---         filtered  for `reason`
+--         done      the page is fetched, its links are here, its row is on disk; with an `entry`
+--                   it is to be revisited as that after `delay` (_resting.lua)
+--         filtered  for `reason`; the same
 --         set_aside not fetched: its pattern, `reason`, is set aside because of `entry`
 --         dead      for `reason`; kept among the dead letters
 --         retry     queue `entry` (the old one if empty) again after `delay`
@@ -25,6 +26,7 @@
 --include _hosts.lua
 --include _patterns.lua
 --include _dead_letters.lua
+--include _resting.lua
 local FIELDS = 14
 local held = LEASED .. ARGV[2]
 local settled, done, bytes, late, statuses = 0, 0, 0, {}, {}
@@ -71,8 +73,10 @@ for at = 1, #items, FIELDS do
       host.pages = host.pages + 1
       if group then load_group(group).pages = load_group(group).pages + 1 end
       done = done + 1
+      if entry ~= '' then rest(name, entry, 'done', delay_ms) end
     elseif verdict == 'filtered' then
       count('filtered:' .. reason, 1)
+      if entry ~= '' then rest(name, entry, 'filtered:' .. reason, delay_ms) end
     elseif verdict == 'set_aside' then
       if set_aside(name, reason, entry, KIND.UNFILTERED, level, leased_entry, '') then
         enqueue(name, level, leased_entry, false)

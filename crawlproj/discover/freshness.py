@@ -1,0 +1,164 @@
+"""When to revisit pages: how often each changes, and what a visit to it is worth. Pure.
+
+A page that changes at random, `rate` times a second, and is visited every `t` seconds is as it was
+last seen for a share (1 - e^-x) / x of the time, where x = rate · t. The visits of a budget do most
+for the sum of these shares, each times the page's importance, if one more would be worth the same
+everywhere: `importance / rate · (1 - e^-x (1 + x))`, the *price* (the Lagrange multiplier of the
+budget). So a page is due when a visit is worth the price, and the price is the one at which all
+pages together ask for as many visits as there are (Cho and Garcia-Molina 2003; the index form as in
+Azar et al. 2018). Pages that change too fast to be kept fresh have the longest interval there is:
+visits do more elsewhere.
+
+`uniform` (all pages alike) and `proportional` (twice the changes, twice the visits), which are
+common and worse, have prices too: seconds, and visits a change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import exp, expm1, inf, log, sqrt
+from typing import NamedTuple
+
+from crawlproj.config import choices
+from crawlproj.frontier.visits import History
+
+FADING = 0.99
+"""How much of what earlier visits have shown counts after each further one, so that a page whose
+habits change is understood anew after about a hundred."""
+
+PRIOR_CHANGES = 0.5
+"""So many changes, at the usual rate, are assumed of every page before anything is known of it."""
+
+_CHEAPEST, _DEAREST = 1e-15, 1e18
+_STEPS = 64
+_ENOUGH = 1e-4
+
+
+class Demand(NamedTuple):
+    """A page among those that a budget is shared by."""
+
+    importance: float
+    rate: float
+
+
+def observe(
+    history: History, interval_s: float, *, is_changed: bool, age_s: float | None = None
+) -> History:
+    """What is known after one more visit. `age_s` is how long ago the page was changed last, if
+    it says: then it is also known for how long it has not been."""
+    changes, changed_s, unchanged_s = (value * FADING for value in history)
+    if not is_changed:
+        return History(changes, changed_s, unchanged_s + interval_s)
+    if age_s is not None and 0 <= age_s < interval_s:
+        return History(changes + 1, changed_s, unchanged_s + age_s)
+    return History(changes + 1, changed_s + interval_s, unchanged_s)
+
+
+def change_rate(history: History, usual_rate: float) -> float:
+    """Changes a second, most likely: the root of Σ I / (e^(rate·I) - 1) over the intervals after
+    which the page had changed = the time after which it had not (Cho and Garcia-Molina, for visits
+    at any intervals). All intervals of the former kind are taken for as long as their mean."""
+    changes, changed_s, unchanged_s = history
+    quiet_s = unchanged_s + PRIOR_CHANGES / usual_rate
+    if changes <= 0 or changed_s / changes < quiet_s * 1e-9:  # known to the moment
+        return (changes + PRIOR_CHANGES) / quiet_s
+    interval_s = changed_s / changes
+    rate = (changes + PRIOR_CHANGES) / (quiet_s + changed_s)
+    for _ in range(_STEPS):
+        step = _newton_step(rate, changes, interval_s, quiet_s)
+        rate *= exp(step)
+        if abs(step) < _ENOUGH:
+            break
+    return rate
+
+
+def _newton_step(rate: float, changes: float, interval_s: float, quiet_s: float) -> float:
+    """Of the logarithm of the rate, towards the root, and not too far at once."""
+    grown = expm1(min(rate * interval_s, 300.0))
+    excess = changes * interval_s / grown + PRIOR_CHANGES / rate - quiet_s
+    slope = changes * interval_s * interval_s * (grown + 1) / grown / grown
+    return max(-1.0, min(1.0, excess / (slope * rate + PRIOR_CHANGES / rate)))
+
+
+def worth(importance: float, rate: float, interval_s: float) -> float:
+    """What a visit after so long does for freshness: importance · seconds."""
+    return importance / rate * _gain(rate * interval_s)
+
+
+def freshness(rate: float, interval_s: float) -> float:
+    """The share of the time in which a page that is visited so often is as it was last seen."""
+    x = rate * interval_s
+    return -expm1(-x) / x if 0 < x < inf else float(x == 0)
+
+
+def _gain(x: float) -> float:
+    return -expm1(-x) - x * exp(-x)
+
+
+def _gain_reached(gain: float) -> float:
+    """The x at which _gain(x) is that much."""
+    if gain >= 1:
+        return inf
+    x = sqrt(2 * gain) * (1 + gain / 3) if gain < 0.7 else -log(1 - gain) * 1.3
+    for _ in range(_STEPS):
+        slope = x * exp(-x)
+        step = (_gain(x) - gain) / slope if slope > 0 else 0.0
+        x = max(x / 2, x - step)
+        if abs(step) <= _ENOUGH * x:
+            break
+    return x
+
+
+def _optimal(page: Demand, price: float) -> float:
+    return _gain_reached(price * page.rate / page.importance) / page.rate
+
+
+def _uniform(page: Demand, price: float) -> float:
+    return price
+
+
+def _proportional(page: Demand, price: float) -> float:
+    return price / page.rate
+
+
+POLICIES: Mapping[str, Callable[[Demand, float], float]] = {
+    choices.OPTIMAL: _optimal,
+    choices.UNIFORM: _uniform,
+    choices.PROPORTIONAL: _proportional,
+}
+
+
+@dataclass(frozen=True)
+class Policy:
+    """How often pages are visited at a price; never more often or less often than may be."""
+
+    name: str = choices.OPTIMAL
+    shortest_s: float = 0.001
+    longest_s: float = inf
+
+    def interval_s(self, page: Demand, price: float) -> float:
+        """From one visit to the next."""
+        wanted_s = POLICIES[self.name](page, price)
+        return min(self.longest_s, max(self.shortest_s, wanted_s))
+
+    def visits_per_s(self, pages: Iterable[Demand], price: float) -> float:
+        """What these pages ask for together."""
+        return sum(1 / self.interval_s(page, price) for page in pages)
+
+    def price(self, pages: Sequence[Demand], visits_per_s: float) -> float:
+        """The price at which they ask for as many visits as there are. If even the shortest
+        intervals need fewer, it is as low as can be; if the longest need more, as high."""
+        low, high = log(_CHEAPEST), log(_DEAREST)
+        for _ in range(_STEPS):
+            middle = (low + high) / 2
+            if self.visits_per_s(pages, exp(middle)) > visits_per_s:
+                low = middle
+            else:
+                high = middle
+        return exp(high)
+
+
+def importance_of(priority: float) -> float:
+    """How much the freshness of a page counts: as much as the strategy's score says."""
+    return max(1.0, priority)

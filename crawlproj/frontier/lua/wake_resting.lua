@@ -1,0 +1,94 @@
+#!lua flags=allow-oom
+-- Wakes URLs that are due to be revisited, as many as the budget of fetches has room for: they go from
+-- what they are counted as to the queue of their host.
+--
+-- The budget is earned with time. What else is leased (new pages, retries, robots.txt) is paid for
+-- first, and has at most LARGEST_SHARE of it; what it needed beyond that is forgotten after FORGET_S.
+-- What is not used is saved for SAVED_S.
+--
+-- A host that has new pages is given a URL to revisit every other time that it may be asked, and then
+-- that goes first; one that has none, each time. URLs of it that are due at once get such turns one
+-- after the other: they rest until then.
+--
+-- ARGV  2 URLs to wake at most, 3 ms from one census to the next
+-- Reply {URLs that were woken, now in ms by the crawl's clock, what the last census found or '',
+--        1 if the caller is to take the next census}
+--include _crawl.lua
+--include _damage.lua
+--include _hosts.lua
+--include _resting.lua
+local LARGEST_SHARE, FORGET_S, SAVED_S, LOOKED_AT = 0.9, 10, 5, 100
+local kept = redis.call('HMGET', META, 'refresh', 'revisits_left', 'revisits_at_ms', 'woken', 'paid_for',
+                        'tokens', 'census', 'census_at_ms')
+local rate = tonumber(kept[1] or 0) or 0
+if STATE ~= 'running' or rate <= 0 then return {0, NOW, kept[7] or '', 0} end
+
+local woken, leased = tonumber(kept[4] or 0), tonumber(kept[6] or 0)
+local earned = rate * math.max(0, NOW - tonumber(kept[3] or NOW)) / 1000
+local paid_for = math.max(tonumber(kept[5] or 0), leased - woken - rate * FORGET_S)
+local paid = math.max(0, math.min(leased - woken - paid_for, LARGEST_SHARE * earned))
+local left = math.min(tonumber(kept[2] or math.huge) + earned - paid, math.max(1, rate * SAVED_S))
+
+local wanted = math.min(tonumber(ARGV[2]), math.floor(left))
+if PAGES >= 0 then
+  local used = redis.call('HMGET', COUNTS, 'done', 'leased', 'revisits')
+  wanted = math.min(wanted, PAGES - tonumber(used[1] or 0) - tonumber(used[2] or 0) - tonumber(used[3] or 0))
+end
+
+-- How long a host has, after a URL of it was woken, before the next is.
+local function turn_ms(host)
+  local connections = host.group and PACED and load_group(host.group).per or host.per or PER_HOST
+  local has_new = #host.levels > 1 or #host.levels == 1 and host.levels[1] ~= REVISIT
+  return math.ceil((has_new and 2 or 1) * usual_pause_ms(host) / connections)
+end
+
+-- Whether it is a turn of the host's; if not, the URL is due again at its next one that is not taken.
+local function has_turn(host, number)
+  local lasts_ms = turn_ms(host)
+  if NOW >= (host.revisit or 0) then
+    host.revisit = lasts_ms > 0 and NOW + lasts_ms or nil
+    return true
+  end
+  local turn = math.max(host.revisit, host.turns or 0)
+  host.turns = turn + lasts_ms
+  redis.call('ZADD', DUE, turn, number)
+end
+
+local function wake(name, entry, counted_as)
+  local host = load_host(name)
+  if counted_as == 'done' then
+    host.pages = math.max(0, host.pages - 1)
+    if host.group then load_group(host.group).pages = math.max(0, load_group(host.group).pages - 1) end
+    count('revisits', 1)
+  end
+  count(counted_as, -1)
+  enqueue(name, REVISIT, entry, false)
+end
+
+local function leave_rest(number)
+  count('resting', -redis.call('HDEL', RESTING, number))
+  redis.call('ZREM', DUE, number)
+end
+
+local due = wanted > 0 and redis.call('ZRANGE', DUE, '-inf', NOW, 'BYSCORE', 'LIMIT', 0, wanted + LOOKED_AT) or {}
+local urls = 0
+for i, packed in ipairs(read_fields(RESTING, due)) do
+  if urls == wanted then break end
+  local ok, name, entry, counted_as = pcall(cmsgpack.unpack, packed or nil)
+  if not (ok and type(name) == 'string' and type(entry) == 'string' and type(counted_as) == 'string') then
+    count('corrupt', 1)
+    leave_rest(due[i])  -- and stay what it is counted as
+  elseif has_turn(load_host(name), due[i]) then
+    wake(name, entry, counted_as)
+    leave_rest(due[i])
+    urls = urls + 1
+  end
+end
+save_hosts()
+save_counts()
+
+local is_turn = NOW >= tonumber(kept[8] or 0)
+redis.call('HSET', META, 'revisits_left', left - urls, 'revisits_at_ms', NOW, 'woken', woken + urls,
+           'paid_for', paid_for + paid)
+if is_turn then redis.call('HSET', META, 'census_at_ms', NOW + tonumber(ARGV[3])) end
+return {urls, NOW, kept[7] or '', is_turn and 1 or 0}
