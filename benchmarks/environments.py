@@ -75,6 +75,16 @@ def documentation_of_several() -> list[Path]:
 
 
 @cache
+def package(name: str) -> Path | None:
+    """A folder with the files of a Debian package; none where that cannot be had."""
+    folder = CACHE / name
+    if not (folder / READY).exists() and not _unpacked(folder, name):
+        return _without(f"apt-get has no {name}: it is left out")
+    (folder / READY).touch()
+    return folder
+
+
+@cache
 def wget2() -> list[str] | None:
     """The command: of this system, or of Debian's packages in a folder of their own."""
     if shutil.which("wget2"):

@@ -40,6 +40,7 @@ class PageItem:
     canonical: str = ""
     language: str = ""
     change: str = ""
+    near_duplicate_of: str = ""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -119,6 +119,12 @@ class Refresh(Protocol):
     def settle(self, attempt: Attempt, settlement: Settlement) -> Settlement: ...
 
 
+class NearDuplicates(Protocol):
+    """Who finds near-copies of pages (discover/near_duplicates.py)."""
+
+    def ask(self, url: Url, row: PageItem, body: bytes, encoding: str) -> None: ...
+
+
 class Leases(Protocol):
     """What is known of the pages in hand (worker/tracking.py)."""
 
@@ -207,6 +213,10 @@ class PageContext(Protocol):
     def refresh(self) -> Refresh | None:
         """Where pages are revisited."""
 
+    @property
+    def near(self) -> NearDuplicates | None:
+        """Where near-copies of pages are looked for."""
+
 
 class RunningCrawl(Protocol):
     """What others may use of a crawl that this worker has joined (worker/crawl.py)."""
@@ -255,6 +265,10 @@ class RunningCrawl(Protocol):
     @property
     def refresh(self) -> Refresh | None:
         """Where pages are revisited."""
+
+    @property
+    def near(self) -> NearDuplicates | None:
+        """Where near-copies of pages are looked for."""
 
     @property
     def on_handed_in(self) -> list[Callable[[], Awaitable[None]]]:

@@ -211,6 +211,8 @@ class SiteSpider(scrapy.Spider):
             crawl.attributes.add(_to_read(response, row))
         if crawl.extraction is not None:
             crawl.extraction.add(response, row)
+        if crawl.near is not None:
+            crawl.near.ask(self._normal(response.url), row, response.body, page.encoding)
         return row
 
     def _canonical(self, response: Response, page: links.Page) -> str:

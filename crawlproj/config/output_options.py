@@ -57,6 +57,13 @@ class OutputOptions:
         "with CRAWL_ARCHIVE: keep digests of payloads in Redis, so that one that comes again is "
         "not archived again",
     )
+    near: bool = option(
+        "CRAWL_NEAR",
+        False,
+        BOOL,
+        "find near-duplicates of pages while the crawl runs (docs/near-duplicates.md)",
+        "near",
+    )
     archive_rotate_mb: float = option(
         "CRAWL_ARCHIVE_ROTATE_MB",
         1024.0,

@@ -8,6 +8,9 @@ before:
 - `alike`: also without its digits and the letters a to f, which takes the dates of an endless
   calendar and hexadecimal session ids out of it, and also if it leads nowhere.
 
+Where near-duplicates are looked for, a page that is one counts as repeated for all the forms that
+a site may make copies by: a folder that is a mirror, a parameter that gives a print view.
+
 After so many repeated pages in a row the pattern is to be set aside, and so is a path with too
 many query strings. The evidence is this worker's own and bounded; the verdict, which is shared,
 is quarantine.py's. With many workers each may need its own evidence, so a pattern costs at most
@@ -22,7 +25,7 @@ from dataclasses import dataclass, field
 from zlib import crc32
 
 from crawlproj.config.choices import ALIKE, OFF, SAME
-from crawlproj.discover.url_shapes import any_query, pattern_of
+from crawlproj.discover.url_shapes import any_query, forms_of_copies, pattern_of
 from crawlproj.urls import Url
 
 REMEMBERED = 20_000
@@ -58,6 +61,7 @@ class Evidence:
         self._most_repeated = most_repeated
         self._most_queries = most_queries
         self._records: OrderedDict[tuple[str, str], _Record] = OrderedDict()
+        self._copies: OrderedDict[tuple[str, str], int] = OrderedDict()
         self._queries: OrderedDict[tuple[str, str], int] = OrderedDict()
 
     @property
@@ -79,6 +83,24 @@ class Evidence:
         elif leads_on or self._mode == ALIKE:
             record.repeated += 1
         return pattern if record.repeated >= self._most_repeated else None
+
+    def weigh_near(self, url: Url, is_copy: bool) -> str | None:
+        """Take into account whether a page was a near-copy of another; returns the form of its URL,
+        the narrowest, that has brought nothing else for too long."""
+        if self._mode == OFF:
+            return None
+        found = None
+        for form in forms_of_copies(url.path):
+            name = (url.host, form)
+            before = self._copies.pop(name, 0)
+            count = before + 1 if is_copy and found is None else 0
+            if count >= self._most_repeated:
+                found = form  # wider forms begin anew: they may hold more than this
+            elif count:
+                self._copies[name] = count
+        while len(self._copies) > REMEMBERED:
+            self._copies.popitem(last=False)
+        return found
 
     def count_query(self, url: Url) -> str | None:
         """Take a new URL with a query into account; returns the pattern of its path if there are

@@ -11,7 +11,7 @@ import logging
 import time
 
 from crawlproj.discover.patterns import Evidence
-from crawlproj.discover.url_shapes import any_query, pattern_of
+from crawlproj.discover.url_shapes import any_query, forms_of_copies
 from crawlproj.frontier import pattern_store
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.outcomes import SetAside
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 REASON = "pattern"
 """How the ledger counts a URL that was set aside, and what its key begins with."""
 
-REPEATED, QUERIES = "repeated", "queries"
+REPEATED, QUERIES, COPIES = "repeated", "queries", "copies"
 
 LOOK_EVERY_S = 1.0
 MOST_OF_A_HOST = 100
@@ -50,7 +50,7 @@ class Quarantine:
         known = self._patterns.get(url.host)
         if not known:
             return None
-        names = [pattern_of(url.path)]
+        names = forms_of_copies(url.path)
         if "?" in url.path:
             names.append(any_query(url.path))
         return next((SetAside(name, known[name]) for name in names if name in known), None)
@@ -59,6 +59,11 @@ class Quarantine:
         """A page was fetched; `leads_on` if it has links that are new."""
         if pattern := self._evidence.weigh(url, body, leads_on):
             self._set_aside(url.host, pattern, REPEATED)
+
+    def weigh_near(self, url: Url, is_copy: bool) -> None:
+        """A page was found to be a near-copy of another, or not to be."""
+        if form := self._evidence.weigh_near(url, is_copy):
+            self._set_aside(url.host, form, COPIES)
 
     def count_query(self, url: Url) -> None:
         """A new URL is on its way to the frontier."""

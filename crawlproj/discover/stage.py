@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from scrapy import Spider
 
     from crawlproj.discover.closer_reading import CloserReading
+    from crawlproj.discover.near_duplicates import NearDuplicates
     from crawlproj.frontier.frontier import Frontier
     from crawlproj.running import Refresh
 
@@ -35,6 +36,8 @@ class LinkDiscovery:
     sitemaps: SitemapReader
     closer_reading: CloserReading | None
     """Where more is wanted of pages than the links to follow."""
+    near: NearDuplicates | None
+    """Where near-copies of pages are looked for."""
 
 
 def make_discovery(
@@ -58,7 +61,8 @@ def make_discovery(
         keeps_referer=config.referer,
     )
     closer_reading = _make_closer_reading(plan, config, discovery, link_table)
-    return LinkDiscovery(discovery, quarantine, SitemapReader(discovery), closer_reading)
+    near = _make_near(worker, quarantine) if plan.near else None
+    return LinkDiscovery(discovery, quarantine, SitemapReader(discovery), closer_reading, near)
 
 
 # Nothing, not even an import, where nobody wants more of pages than their links.
@@ -95,3 +99,9 @@ def make_refresher(frontier: Frontier, spider: Spider) -> Refresh | None:
     refresher = Refresher(frontier, spider)
     frontier.before_lease = refresher.wake
     return refresher
+
+
+def _make_near(worker: Collector, quarantine: Quarantine) -> NearDuplicates:
+    from crawlproj.discover.near_duplicates import NearDuplicates
+
+    return NearDuplicates(worker.frontier, quarantine.weigh_near)

@@ -15,6 +15,9 @@ from crawlproj.config.choices import MAX_DEPTH, MAX_PARAMS, MAX_REPEATS
 MAX_PATTERN = 200
 """Characters of a pattern; longer ones that begin alike are taken for one."""
 
+MOST_FOLDERS = 3
+"""Of a path that are looked at as copies of others."""
+
 _MEDIA = re.compile(
     r"\.(?:apng|avif|bmp|gif|ico|jpe?g|png|psd|svgz?|tiff?|webp|heic|raw|eps"
     r"|aac|aiff?|flac|m4a|midi?|mp3|og[agv]|opus|wav|wma"
@@ -85,6 +88,22 @@ def pattern_of(path: str) -> str:
 def any_query(path: str) -> str:
     """The pattern of all URLs that differ from this one in nothing but their query."""
     return path.partition("?")[0][: MAX_PATTERN - len(_ANY_QUERY)] + _ANY_QUERY
+
+
+def forms_of_copies(path: str) -> list[str]:
+    """The forms that a path has in common with others that a site makes copies by, the narrowest
+    first: its pattern, all paths with parameters of these names, and the folders it is in.
+
+    `/docs/print/12?view=a` → `/docs/print/#?view`, `*?view`, `/docs/print/*`, `/docs/*`
+    """
+    pattern = pattern_of(path)
+    forms = [pattern] if pattern != path else []
+    folders, mark, _ = path.partition("?")
+    if mark:
+        forms.append(f"*?{pattern.partition('?')[2]}")
+    segments = folders.split("/")[1:-1][:MOST_FOLDERS]
+    forms += [f"/{'/'.join(segments[:depth])}/*" for depth in range(len(segments), 0, -1)]
+    return [form for form in forms if len(form) <= MAX_PATTERN]
 
 
 def _generalised(token: re.Match[str]) -> str:

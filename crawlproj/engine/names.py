@@ -49,6 +49,7 @@ NEEDED = (
     Name(_SLOT, "nextcall", "wakes an engine that has been told that there is nothing to do"),
     Name(_SLOT, "closing", "whether the engine takes requests: none is leased any more then"),
     Name(_SCRAPER, "spidermw", "a callback is told of before it begins, in any project's settings"),
+    Name(_SCRAPER, "itemproc", "a row is looked at before any item pipeline of a project"),
     Name(_DOWNLOADER, "middleware", "an error that no middleware has dealt with has no signal"),
     Name(_DOWNLOADER, "handlers", "downloads are broken off when leases may be another's"),
     Name(_HANDLERS, "_handlers", "the same"),

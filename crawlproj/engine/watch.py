@@ -107,6 +107,11 @@ class EngineWatch:
 
         self._engine.scraper.spidermw.methods["process_spider_input"].append(process_spider_input)
 
+    def before_item_pipelines(self, process_item: Callable[[Any], Any]) -> None:
+        """Have every item that a spider yields pass here first."""
+        methods: Any = self._engine.scraper.itemproc.methods
+        methods["process_item"].appendleft(process_item)
+
     def limit_retries(self, most: int, *, is_given: bool) -> None:
         """Have Scrapy's middleware try again as often as the crawl allows, or less often if the
         user has said so (RETRY_TIMES): the last response is then the spider's."""

@@ -185,6 +185,11 @@ def due(crawl: str, shard: int) -> str:
     return f"{tag(crawl, shard)}:due"
 
 
+def near(crawl: str, shard: int) -> str:
+    """Hash: fingerprints of pages, and where to look for them, see lua/find_near.lua."""
+    return f"{tag(crawl, shard)}:near"
+
+
 VECTOR = (
     meta,
     counts,
@@ -214,6 +219,7 @@ VECTOR = (
     history_prefix,
     resting,
     due,
+    near,
 )
 
 

@@ -80,6 +80,7 @@ class Plan:
     archive: bool = Config.archive
     render: str | None = None
     archive_dedup: bool = Config.archive_dedup
+    near: bool = Config.near
 
     identity: str = Config.identity
     drop_params: tuple[str, ...] = Config.drop_params

@@ -35,6 +35,8 @@ def assemble(process: WorkerProcess, config: Config) -> Crawl:
     links = make_discovery(
         worker, config, plan.rules, politeness.queue_robots_txt, process.reports.tables.link_table
     )
+    if links.near is not None:
+        process.engine.before_item_pipelines(links.near.mark)
     if process.frontier.plan.archive:
         process.reports.keep_archive(process.frontier)
     if politeness.permission is not None and config.sitemaps:

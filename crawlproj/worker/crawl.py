@@ -19,6 +19,7 @@ from crawlproj.politeness.stage import Politeness
 from crawlproj.running import (
     CloserReading,
     Holds,
+    NearDuplicates,
     PageAttributes,
     PageExtraction,
     Permission,
@@ -78,6 +79,10 @@ class Crawl:
     @property
     def closer_reading(self) -> CloserReading | None:
         return self.links.closer_reading
+
+    @property
+    def near(self) -> NearDuplicates | None:
+        return self.links.near
 
     @property
     def holds(self) -> Holds:

@@ -22,6 +22,7 @@ class Detached:
     attributes = None
     extraction = None
     refresh = None
+    near = None
 
     def __init__(self, config: Config) -> None:
         self.config = config

@@ -63,6 +63,7 @@ BAD: dict[str, tuple[list[Any], str]] = {
     "CRAWL_MEDIA": (["perhaps"], "give true or false"),
     "CRAWL_ATTRIBUTES": (["perhaps"], "give true or false"),
     "CRAWL_EXTRACT": (["nowhere.toml"], "no such file"),
+    "CRAWL_NEAR": (["perhaps"], "give true or false"),
     "CRAWL_KEEP": (["language", "published within days", 'text matches "("', "("], "column "),
     "CRAWL_SEARCH_URL": (["searx", "ftp://a/", "http://", 5], "give an address such as https://"),
     "CRAWL_IDENTITY": (["URL", "key", 5], "give one of fingerprint, url"),

@@ -17,7 +17,7 @@ from crawlproj import items
             items.PAGE_COLUMNS,
             "url, status, title, depth, priority, content_type, size, links, content_hash, "
             "fetched_at, elapsed_ms, referer, worker, redirect_to, lease, etag, last_modified, "
-            "canonical, language, change",
+            "canonical, language, change, near_duplicate_of",
         ),
         (
             items.FAILURE_COLUMNS,

@@ -110,3 +110,34 @@ def test_so_many_contents_of_a_pattern_are_remembered(ago: int, is_remembered: b
     for number in range(MOST - 1):
         assert weigh(found, f"/many/{number}", contents[-1]) is None
     assert (weigh(found, "/many/0", contents[-ago]) == "/many/#") is is_remembered
+
+
+def test_copies_in_a_row_are_evidence_against_the_narrowest_form_that_they_share() -> None:
+    for paths, form in (
+        (["/print/{}"] * MOST, "/print/#"),
+        (["/a?print=1", "/b?print=1", "/c?print=1", "/d?print=1", "/e?print=1"], "*?print"),
+        (["/m/a", "/m/b", "/m/x/c", "/m/y/d", "/m/z/e"], "/m/*"),
+    ):
+        found = evidence()
+        urls = [Url(HOST, path.format(number)) for number, path in enumerate(paths)]
+        assert [found.weigh_near(url, is_copy=True) for url in urls] == [None] * (MOST - 1) + [form]
+
+
+def test_a_page_that_is_no_copy_clears_its_forms_and_no_others() -> None:
+    found = evidence()
+    for number in range(MOST - 1):
+        assert found.weigh_near(Url(HOST, f"/print/{number}"), is_copy=True) is None
+    assert found.weigh_near(Url(HOST, "/other/1"), is_copy=False) is None
+    assert found.weigh_near(Url(HOST, "/print/8"), is_copy=False) is None
+    assert found.weigh_near(Url(HOST, "/print/9"), is_copy=True) is None
+
+
+def test_wider_forms_begin_anew_when_a_narrower_one_is_set_aside() -> None:
+    found = evidence()
+    verdicts = [found.weigh_near(Url(HOST, f"/m/{n}"), is_copy=True) for n in range(2 * MOST)]
+    assert set(verdicts) == {None, "/m/#"}
+
+
+def test_nothing_is_held_against_copies_where_patterns_are_off() -> None:
+    found = evidence(OFF)
+    assert not any(found.weigh_near(Url(HOST, f"/m/{n}"), is_copy=True) for n in range(20))

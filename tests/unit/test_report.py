@@ -72,7 +72,13 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
         html_page("http://a/empty", 20, size=0, title=""),
         html_page("http://a/untitled", 20, title=""),
         html_page("http://a/one", 30, title="The same", content_hash="same"),
-        html_page("http://a/two", 40, title="The same", content_hash="same"),
+        html_page(
+            "http://a/two",
+            40,
+            title="The same",
+            content_hash="same",
+            near_duplicate_of="http://a/one",
+        ),
         html_page("http://a/file", 40, title="", content_type="application/pdf"),
         html_page("http://a/lonely", 50, referer=""),
         html_page("http://a/move", 60, status=301, redirect_to="http://a/move2", title=""),
@@ -112,6 +118,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
         ("missing_titles", ["http://a/untitled"]),
         ("duplicate_titles", ["The same"]),
         ("duplicate_pages", ["http://a/one"]),
+        ("near_duplicates", ["http://a/one"]),
         ("unlinked_pages", ["http://a/lonely"]),
     ],
 )

@@ -46,7 +46,7 @@ local function begin(new_epoch)
   if first then return {'leftovers', epoch or '', state or '', tostring(first)} end
   for layer = 0, MOST_LAYERS - 1 do redis.call('UNLINK', SEEN .. layer) end
   redis.call('UNLINK', META, COUNTS, HOSTS, READY, WAITING, DELAYED, WORKERS, ABOUT, DEAD, SEEDS, AUDIT, SCOPE,
-             LAYERS, FOUND, PATTERNS, GROUPS, UPDATES, COOKIES, OLD_SCOPE, RESTING, DUE)
+             LAYERS, FOUND, PATTERNS, GROUPS, UPDATES, COOKIES, OLD_SCOPE, RESTING, DUE, NEAR)
   forget_history()
   for field, value in pairs(cmsgpack.unpack(ARGV[4])) do redis.call('HSET', META, field, value) end
   local now = read_clock(META)

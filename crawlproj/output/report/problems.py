@@ -111,6 +111,15 @@ CHECKS = (
         "GROUP BY content_hash HAVING count(*) > 1 ORDER BY pages DESC, url",
     ),
     Check(
+        "near_duplicates",
+        Severity.NOTICE,
+        "Pages that say almost the same",
+        "Print views, session copies, mirrors: redirect them, or name a canonical page.",
+        ("the first", "copies", "one of them"),
+        "SELECT near_duplicate_of AS first, count(*) AS copies, min(url) AS url FROM pages "
+        "WHERE near_duplicate_of <> '' GROUP BY ALL ORDER BY copies DESC, first",
+    ),
+    Check(
         "unlinked_pages",
         Severity.NOTICE,
         "Pages that no page links to",
