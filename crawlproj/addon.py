@@ -76,6 +76,8 @@ PARTS: dict[str, dict[str, Any]] = {
         "scrapy.extensions.feedexport.FeedExporter": None,
         "crawlproj.output.feeds.FlushingFeedExporter": 0,
         "crawlproj.operate.progress.Progress": 100,
+        "crawlproj.operate.notify.Notifier": 100,
+        "crawlproj.operate.worker_metrics.WorkerMetrics": 100,
         "scrapy.extensions.logstats.LogStats": None,
         "scrapy.extensions.memusage.MemoryUsage": None,
         "crawlproj.engine.memory_limit.MemoryLimit": 0,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
+import shlex
 import ssl
 from collections.abc import Callable, Iterable, Mapping
 from ipaddress import ip_network
@@ -84,6 +85,12 @@ def without_password(address: Any) -> str:
     """An address, or several, as logs may show them."""
     shown = re.sub(r"(//)[^\s,]*@", r"\1…@", str(address))
     return re.sub(r"(password=)[^&\s,]*", r"\1…", shown)
+
+
+def _notified(raw: Any) -> str:
+    if not str(raw).startswith(("http://", "https://")):
+        shlex.split(str(raw))  # raises ValueError for a quote without its other half
+    return str(raw)
 
 
 def _store(raw: Any) -> str:
@@ -216,6 +223,7 @@ DEPTH = Accepts(_number(int, 0, MOST), "give a whole number, 0 or more, at most 
 MOST_ATTEMPTS = 255
 ATTEMPTS = Accepts(_number(int, 1, MOST_ATTEMPTS), "give a whole number, 1 to 255")
 SHARDS = Accepts(_number(int, 1, 16_384), "give a whole number, 1 to 16384")
+PORT = Accepts(_number(int, 0, 65_535), "give a port, 1 to 65535, or 0 for none")
 REPLICAS = Accepts(_number(int, 0, 100), "give a whole number, 0 to 100")
 WAIT = Accepts(_number(float, 0.001, 5), "give seconds, more than 0, at most 5")
 SECONDS = Accepts(_number(float, 0, 86_400), "give seconds, 0 to 86400")
@@ -226,6 +234,7 @@ MINUTES = Accepts(_number(float, 0.001, 10**7), "give minutes, more than 0, at m
 MEGABYTES = Accepts(_number(float, 0.001, 10**7), "give megabytes, more than 0, at most 10000000")
 PORTION = Accepts(_number(float, 0.01, 1), "give a share between 0.01 and 1, such as 0.85")
 SHARE = Accepts(_number(float, 1e-9, 0.49), "give a share between 0 and 0.5, such as 0.001")
+NOTIFY = Accepts(_notified, "give an http(s) URL or a command", without_password)
 BOOL = Accepts(boolean, "give true or false")
 TEXT = Accepts(str, "give text")
 STORE = Accepts(

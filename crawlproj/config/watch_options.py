@@ -1,10 +1,10 @@
-"""Settings by which crawls are watched."""
+"""Settings by which crawls are watched: metrics, notifications, the dashboard."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from crawlproj.config.kinds import TEXT, WORDS
+from crawlproj.config.kinds import NOTIFY, PORT, POSITIVE, TEXT, WORDS
 from crawlproj.config.option import option
 
 
@@ -12,11 +12,39 @@ from crawlproj.config.option import option
 class WatchOptions:
     """Part of `Config`."""
 
+    metrics_port: int = option(
+        "CRAWL_METRICS_PORT",
+        0,
+        PORT,
+        "port at which a worker tells Prometheus of itself (docs/monitoring.md); of several on a "
+        "machine, each takes the next that is free; 0 for none",
+    )
+    metrics_host: str = option(
+        "CRAWL_METRICS_HOST",
+        "127.0.0.1",
+        TEXT,
+        "address at which it does; beyond loopback only with CRAWL_DASHBOARD_TOKEN, which is then "
+        "asked for",
+    )
+    notify: str = option(
+        "CRAWL_NOTIFY",
+        "",
+        NOTIFY,
+        "http(s) URL that is sent JSON, or command that is given it, when the crawl has finished, "
+        "stalls or fails, or a worker is lost (docs/monitoring.md)",
+    )
+    stalled_s: float = option(
+        "CRAWL_STALLED",
+        600.0,
+        POSITIVE,
+        "with CRAWL_NOTIFY: seconds without a page after which a crawl with work left has stalled",
+    )
     dashboard_token: str = option(
         "CRAWL_DASHBOARD_TOKEN",
         "",
         TEXT,
-        "token of `scrapy dashboard`; none: a new one at each start. Give it by the environment",
+        "token of `scrapy dashboard`, and of metrics beyond loopback; none: a new one at each "
+        "start. Give it by the environment",
     )
     dashboard_hosts: tuple[str, ...] = option(
         "CRAWL_DASHBOARD_HOSTS",

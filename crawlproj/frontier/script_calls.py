@@ -6,6 +6,7 @@ by that a script tells whether the server's clock has stepped (lua/_clock.lua).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,6 +40,8 @@ class ScriptCalls:
         self.keys = keys.vector(self.crawl, self.number)
         self._bytes_of_keys = _bytes_in(self.keys)
         self._asked_at_s: float | None = None
+        self.on_answer: Callable[[float], None] | None = None
+        """Called with the seconds that an answer took, where somebody measures."""
 
     @property
     def has_answered(self) -> bool:
@@ -67,9 +70,12 @@ class ScriptCalls:
         """Call a script with nothing but these arguments."""
         self.calls += 1
         self.bytes_sent += self._bytes_of_keys + _bytes_in(args)
+        called_at_s = clock_s() if self.on_answer is not None else 0.0
         try:
             reply = await script(name)(client or self.client, self.keys, args)
             self.bytes_received += _bytes_in(reply)
+            if self.on_answer is not None:
+                self.on_answer(clock_s() - called_at_s)
             return reply
         except ResponseError as error:
             raise meaning_of(error) from None

@@ -93,6 +93,9 @@ BAD: dict[str, tuple[list[Any], str]] = {
     "CRAWL_HTTP": (["1", "4", "h2", 5], "give one of"),
     "CRAWL_CONNECT_TIMEOUT": (NOT_SECONDS, SECONDS),
     "CRAWL_FIRST_BYTE_TIMEOUT": (NOT_SECONDS, SECONDS),
+    "CRAWL_METRICS_PORT": ([-1, 65_536, "many"], "give a port, 1 to 65535, or 0 for none"),
+    "CRAWL_NOTIFY": (["mail 'me"], "give an http(s) URL or a command"),
+    "CRAWL_STALLED": ([0, -1, "soon"], "give seconds, more than 0"),
     "CRAWL_CA_FILE": (["/no/such.pem", __file__, "/"], "give a file of certificates"),
     "CRAWL_CLIENT_CERTIFICATES": (
         ["x", 5, {"a.test": "/no/such.pem"}, {"a.test": __file__}, {"a.test": 5}],
@@ -136,6 +139,7 @@ TAKES_ANYTHING = {
     "CRAWL_RUN_ID",
     "CRAWL_BROWSER",
     "CRAWL_DASHBOARD_TOKEN",
+    "CRAWL_METRICS_HOST",
     "CRAWL_DASHBOARD_HOSTS",
 }
 

@@ -38,29 +38,39 @@ export function say(text, isBad) {
   silence = setTimeout(() => { said.hidden = true; }, 8000);
 }
 
-// News of a crawl, or of all; returns how to stop listening.
+// News of a crawl, or of all; returns how to stop listening. A browser does not try again by itself when the
+// answer was no: the crawl may not have begun, or the dashboard may have been started anew.
 export function listen(crawl, onNews) {
-  const source = new EventSource(`/events?${new URLSearchParams({ crawl })}`);
   let lostSince = 0;
+  let source = null;
+  let again = 0;
   const connection = byId("connection");
-  const away = byId("away");
   const lost = (text) => {
-    away.textContent = text;
-    away.hidden = !text;
+    byId("away").textContent = text;
+    byId("away").hidden = !text;
   };
-  source.onmessage = (event) => {
+  const told = (event) => {
     const news = JSON.parse(event.data);
     lostSince = 0;
     connection.textContent = `As of ${new Date(news.at_s * 1000).toLocaleTimeString()}`;
     lost(news.error ? `Redis cannot be read since ${new Date(news.error_since_s * 1000).toLocaleTimeString()}: ${news.error}. What is shown is older.` : "");
     if (news.value) onNews(news.value);
   };
-  source.onerror = () => {
+  const failed = async () => {
     lostSince ||= Date.now();
-    lost(`The dashboard has not answered since ${new Date(lostSince).toLocaleTimeString()}. Crawls go on without it.`);
-    if (source.readyState === EventSource.CLOSED) fetch("/api/crawls").then((answer) => { if (answer.status === 401) location.reload(); }).catch(() => {});
+    const answer = await fetch(`/api/status/${encodeURIComponent(crawl || "-")}`).catch(() => null);
+    if (answer && answer.status === 401) location.reload();
+    lost(answer && answer.status === 404 && crawl ? `There is no crawl ${crawl} yet.`
+      : `The dashboard has not answered since ${new Date(lostSince).toLocaleTimeString()}. Crawls go on without it.`);
+    if (source.readyState === EventSource.CLOSED) again = setTimeout(open, 2000);
   };
-  return () => source.close();
+  const open = () => {
+    source = new EventSource(`/events?${new URLSearchParams({ crawl })}`);
+    source.onmessage = told;
+    source.onerror = failed;
+  };
+  open();
+  return () => { clearTimeout(again); source.close(); lost(""); };
 }
 
 // Asks the user; resolves to what the form holds, or null.

@@ -1,0 +1,99 @@
+"""Where notifications go: JSON by POST to a URL, or to the standard input of a command.
+
+Threads do it, for a bounded time: a receiver that fails or hangs never holds up who tells it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import shlex
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from typing import Any
+
+logger = logging.getLogger(__name__)
+
+ANSWER_S = 10.0
+"""For one attempt."""
+ATTEMPTS = 3
+BETWEEN_S = 1.0
+LAST_S = 15.0
+"""How long a worker that ends waits for what is still to be told."""
+MOST_WAITING = 20
+"""More are dropped: a receiver that hangs must not gather them."""
+
+
+class Hook:
+    """One receiver."""
+
+    def __init__(
+        self, target: str, answer_s: float = ANSWER_S, between_s: float = BETWEEN_S
+    ) -> None:
+        self._target = target
+        self._answer_s = answer_s
+        self._between_s = between_s
+        self._sending: set[asyncio.Task[None]] = set()
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        """Tell it, some time soon."""
+        if len(self._sending) >= MOST_WAITING:
+            logger.warning("CRAWL_NOTIFY does not answer: not told %s", message["text"])
+            return
+        task = asyncio.create_task(self._send(dict(message)))
+        self._sending.add(task)
+        task.add_done_callback(self._sending.discard)
+
+    async def close(self) -> None:
+        """Wait for what is under way, not for long."""
+        if self._sending:
+            await asyncio.wait(self._sending, timeout=LAST_S)
+        for task in self._sending:
+            task.cancel()
+
+    async def _send(self, message: dict[str, Any]) -> None:
+        deliver = _post if self._target.startswith(("http://", "https://")) else _run
+        for attempt in range(ATTEMPTS):
+            try:
+                await asyncio.to_thread(deliver, self._target, message, self._answer_s)
+                logger.info("Notified of: %s", message["text"])
+                return
+            except (OSError, ValueError, subprocess.SubprocessError) as error:
+                logger.warning("CRAWL_NOTIFY: %s was not delivered: %s", message["event"], error)
+            await asyncio.sleep(self._between_s * 2**attempt)
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """What is told goes to the URL that the user has given, and nowhere else."""
+
+    def redirect_request(self, *args: Any, **options: Any) -> None:
+        return None
+
+
+def _post(url: str, message: Mapping[str, Any], most_s: float) -> None:
+    headers = {"Content-Type": "application/json", "User-Agent": "crawlproj"}
+    request = urllib.request.Request(url, json.dumps(message).encode(), headers)
+    opener = urllib.request.build_opener(_NoRedirect)
+    with opener.open(request, timeout=most_s):
+        pass
+
+
+def _run(command: str, message: Mapping[str, Any], most_s: float) -> None:
+    """Without a shell: what the web has written may be among what is told."""
+    told = {f"NOTIFY_{name.upper()}": str(message[name]) for name in ("event", "crawl", "text")}
+    done = subprocess.run(
+        shlex.split(command),
+        input=json.dumps(message).encode(),
+        env={**os.environ, **told},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        timeout=most_s,
+        check=False,
+    )
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip()[-200:]
+        raise OSError(f"the command ended with {done.returncode}: {said}")

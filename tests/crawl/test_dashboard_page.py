@@ -1,0 +1,123 @@
+"""The dashboard's page in a real browser: it lives, it acts, and runs nothing that the web says."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.async_api import Page, async_playwright, expect
+
+from crawlproj.frontier import keys
+from crawlproj.frontier.messages import Settlement
+from tests.contract.shared_crawl import SharedCrawl, done, web
+from tests.lua.helpers import CRAWL, MINUTE_MS, link
+from tests.servers.dashboard import CHROMIUM_FLAGS, DashboardProcess
+from tests.servers.debian import needed
+from tests.servers.fleet import Fleet
+from tests.servers.frontier import push_all
+from tests.servers.origin import Origin, Reply
+from tests.servers.redis import RedisServer
+
+HOSTILE = "<img src=x onerror=\"document.title='hacked'\">"
+PHONE = {"width": 360, "height": 740}
+
+
+@pytest.fixture
+async def page() -> AsyncIterator[Page]:
+    """A page of a new browser; an error in its scripts fails the test, and so does a request to
+    anywhere but the dashboard."""
+    chromium = needed("chromium")
+    wrong: list[str] = []
+
+    def look(request: Any) -> None:
+        if not request.url.startswith(("http://127.0.0.1:", "data:")):
+            wrong.append(request.url)
+
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(
+            executable_path=chromium, args=list(CHROMIUM_FLAGS)
+        )
+        page = await browser.new_page()
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("request", look)
+        yield page
+        await browser.close()
+    assert wrong == []
+
+
+async def test_it_shows_what_happens_and_pauses_and_resumes_the_crawl(
+    page: Page, tmp_path: Path, redis_server: RedisServer
+) -> None:
+    with redis_server.client() as client, DashboardProcess(tmp_path, redis_server.url) as dashboard:
+        async with SharedCrawl(redis_server.url, client, 1) as crawl:
+            mine = await crawl.join("w~1")
+            await push_all(mine, web())
+            await mine.renew(MINUTE_MS, {"timeout_ms": MINUTE_MS})
+            await page.goto(dashboard.address)
+            await page.get_by_role("link", name=CRAWL, exact=True).click()
+            await expect(page.locator("#tile-pages")).to_contain_text("0")
+            await expect(page.locator("#part-workers")).to_contain_text("alive")
+            await done(mine, (await mine.lease(7)).leases)
+            await expect(page.locator("#tile-pages")).to_contain_text("7")
+            await page.get_by_role("button", name="Pause", exact=True).click()
+            await expect(page.locator("#state")).to_have_text("paused")
+            assert await mine.state() == "paused"
+            await expect(page.locator("#said")).to_contain_text("paused")
+            await page.get_by_role("button", name="Resume", exact=True).click()
+            await expect(page.locator("#state")).to_have_text("running")
+            assert await mine.state() == "running"
+            await page.get_by_role("button", name="Stop", exact=True).click()
+            await page.get_by_role("button", name="Cancel").click()
+            assert await mine.state() == "running"
+            await page.get_by_label("name contains").fill("h11")
+            await expect(page.locator("#hosts-progress")).to_contain_text("1 of 12 hosts")
+            await page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+            await page.reload()
+            await expect(page.locator("#part-workers")).to_contain_text("alive")
+            width = await page.evaluate("document.documentElement.scrollWidth")
+            assert width <= PHONE["width"]
+
+
+async def test_what_the_web_says_is_shown_and_never_run(
+    page: Page, tmp_path: Path, redis_server: RedisServer
+) -> None:
+    with redis_server.client() as client, DashboardProcess(tmp_path, redis_server.url) as dashboard:
+        async with SharedCrawl(redis_server.url, client, 1) as crawl:
+            mine = await crawl.join("w~1")
+            host = f"http://{HOSTILE}"
+            await push_all(mine, [link(host, f"/{HOSTILE}{number}") for number in range(3)])
+            [first] = (await mine.lease(1)).leases
+            await mine.settle([(0, Settlement(first.token, "dead", reason=HOSTILE))])
+            client.hincrby(keys.counts(CRAWL, 0), f"filtered:{HOSTILE}", 1)
+            client.hincrby(keys.counts(CRAWL, 0), "discovered", 1)
+            recent = [[1.0, 200, HOSTILE, f"{host}/{HOSTILE}"]]
+            told = {"timeout_ms": MINUTE_MS, "host": HOSTILE, "recent": recent}
+            await mine.renew(MINUTE_MS, told)
+            await page.goto(f"{dashboard.address}#/{CRAWL}")
+            for part in ("#part-workers", "#part-recent", "#part-errors", "#hosts-progress + div"):
+                await expect(page.locator(part)).to_contain_text("<img src=x")
+            await expect(page.locator("#t-dead")).to_be_visible()
+            await page.get_by_label("URL", exact=True).fill(HOSTILE)
+            await page.get_by_role("button", name="Look it up").click()
+            await expect(page.locator("#why-answer")).to_contain_text("cannot be crawled")
+            assert await page.locator("img").count() == 0
+            assert "hacked" not in await page.title()
+
+
+async def test_a_worker_that_is_killed_is_shown_as_late_before_it_counts_as_dead(
+    page: Page, tmp_path: Path, fleet: Fleet, redis_url: str
+) -> None:
+    body = "".join(f"<a href=/{number}>x</a>" for number in range(300)).encode()
+    routes = {"/": Reply(body=body), **{f"/{n}": Reply() for n in range(300)}}
+    with Origin(routes) as origin, DashboardProcess(tmp_path, redis_url) as dashboard:
+        quick = {"FRONTIER_LEASE_TIMEOUT": "6"}
+        workers = [fleet.start(quick, seeds=origin.url("/"), delay="0.2") for _ in range(2)]
+        await page.goto(f"{dashboard.address}#/site")
+        alive = page.locator("#part-workers .state.alive")
+        await expect(alive).to_have_count(2, timeout=30_000)
+        workers[0].signal(signal.SIGKILL)
+        await expect(page.locator("#part-workers .state.late")).to_have_count(1, timeout=20_000)
+        await expect(page.locator("#tile-workers")).to_contain_text("1 late or silent")
