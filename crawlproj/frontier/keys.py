@@ -95,7 +95,7 @@ def scope(crawl: str, shard: int) -> str:
 
 
 def old_scope(crawl: str, shard: int) -> str:
-    """Set: the same as an older version kept it, until a worker has joined the crawl."""
+    """Set: hosts or domains in scope as an older version kept them, until a worker has joined."""
     return f"{tag(crawl, shard)}:scope"
 
 
@@ -160,8 +160,8 @@ def robots(crawl: str, shard: int, host: str) -> str:
 
 
 def payloads(crawl: str, shard: int) -> str:
-    """Hash: start of a payload's SHA-256 -> when and at which URL it was archived, see
-    payloads.py."""
+    """Hash: start of a payload's SHA-256 -> when and at which URL it was archived
+    (payloads.py)."""
     return f"{tag(crawl, shard)}:payloads"
 
 

@@ -5,6 +5,7 @@ A page is read from top to bottom. What stands above a block, as a comment of HT
     <!-- file: spiders/books.py -->    the block is that file
     <!-- not run: needs a network -->  the block is left out, for this reason
     <!-- ends with 1 -->               its last command ends with this exit code, not with 0
+    <!-- on: second -->                it is typed there: test_tutorial.py has machines
 
 `https://example.com` is a small site here, and `redis://host:6379/0` a Redis. Lines of the output
 shown that hold no figure, no address and no `…` must be in what is really printed.
@@ -33,7 +34,7 @@ PROJECT = Path(__file__).parents[2]
 PAGES = [
     page
     for page in [PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))]
-    if "```console" in page.read_text(encoding="utf-8")
+    if "```console" in page.read_text(encoding="utf-8") and page.name != "tutorial.md"
 ]
 BLOCK = re.compile(
     r"(?:<!-- (?P<note>[^>]*?) -->\n)?```(?P<language>\w+)\n(?P<text>.*?)```", re.DOTALL
@@ -85,7 +86,7 @@ class Page:
             target = self._folder / note.removeprefix("file: ")
             target.parent.mkdir(parents=True, exist_ok=True)
             self.steps.append(Step(f"cat > {target} <<'END_OF_FILE'\n{text}END_OF_FILE", [], 0))
-        elif language == "console" and not note.startswith("not run: "):
+        elif language == "console" and not note.startswith(("not run: ", "on: ")):
             self.steps += steps_of(text, note)
 
     def run(self, env: dict[str, str]) -> list[tuple[int, str]]:

@@ -22,6 +22,8 @@ from packaging.utils import canonicalize_name
 
 PROJECT = Path(__file__).parents[2]
 LOCKS = ("requirements.lock", "requirements-dev.lock")
+OTHER_LOCKS = ("docs/site/requirements.lock", "docs/deploy/requirements.lock")
+"""Of environments of their own: make docs, make manifests."""
 OURS = ("crawlproj", "spiders", "pipelines", "settings")
 NEWER = {"compression"}
 """Of Python's own modules, since 3.14; before that a package stands in."""
@@ -81,7 +83,7 @@ def imported() -> Iterator[tuple[str, str]]:
                         yield str(file.relative_to(PROJECT)), top
 
 
-@pytest.mark.parametrize("lock", LOCKS)
+@pytest.mark.parametrize("lock", [*LOCKS, *OTHER_LOCKS])
 def test_every_line_of_a_lock_is_one_exact_version(lock: str) -> None:
     assert [line for line in lines(lock) if not PIN.fullmatch(line)] == []
     names = [canonicalize_name(Requirement(line).name) for line in lines(lock)]

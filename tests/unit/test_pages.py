@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import inspect
 import re
 import tomllib
 from collections.abc import Iterator
@@ -15,11 +16,16 @@ from pkgutil import iter_modules
 from typing import NamedTuple
 
 import pytest
+from scrapy import signals
 from scrapy.commands import ScrapyCommand
 from scrapy.settings import Settings
 
 from crawlproj import commands
+from crawlproj.commands.crawl import EXIT_CODES
 from crawlproj.config import Option, options
+from crawlproj.frontier import keys
+from crawlproj.output.archive import recorder
+from crawlproj.worker.finish import PAGE_LIMIT
 from docs import rooms
 from settings import base
 
@@ -27,6 +33,12 @@ PROJECT = Path(__file__).parents[2]
 DOCS = PROJECT / "docs"
 PAGES = [*sorted(PROJECT.glob("*.md")), *sorted(DOCS.glob("*.md"))]
 BEGIN, END = "<!-- settings -->\n", "<!-- /settings -->"
+KEY_PARTS = {
+    "crawl": "site",
+    "shard": "0",
+    "host": "<host>",
+    "start_urls_key": "site:start_urls",
+}
 COMMANDS = sorted(module.name for module in iter_modules(commands.__path__))
 
 
@@ -187,3 +199,82 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
             reached.add(page)
             unread += [target for target, _ in links_of(page) if target.is_file()]
     assert set(PAGES) <= reached, set(PAGES) - reached
+
+
+def between(page: str, name: str) -> str:
+    """What stands between two comments of a page."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    return text.partition(f"<!-- {name} -->\n")[2].partition(f"<!-- /{name} -->")[0]
+
+
+def keys_as_table() -> str:
+    """Every key of frontier/keys.py, by what it says of itself."""
+    lines = ["", "| key | is |", "|---|---|"]
+    for name, function in vars(keys).items():
+        if inspect.isfunction(function) and name not in ("tag", "vector"):
+            given = [KEY_PARTS[one] for one in inspect.signature(function).parameters]
+            lines.append(f"| {key_with_meaning(function(*given), function.__doc__ or '')} |")
+    return "\n".join([*lines, "", ""])
+
+
+def key_with_meaning(key: str, meaning: str) -> str:
+    """`+ group: sorted set, …` says what comes after the key, and then what it is."""
+    meaning = " ".join(meaning.split()).removesuffix(".").replace("->", "→")
+    if meaning.startswith("+ "):
+        rest, meaning = meaning.removeprefix("+ ").split(": ", 1)
+        key += ":".join(f"<{part}>" for part in rest.split(":"))
+    return f"`{key}` | {meaning[0].upper()}{meaning[1:]}"
+
+
+def test_the_page_of_keys_lists_every_one() -> None:
+    assert between("keys.md", "keys") == keys_as_table(), (
+        f"the table in docs/keys.md is to be:\n{keys_as_table()}"
+    )
+
+
+def counted_stats() -> set[str]:
+    """Names that the code counts by; of one that is put together, how it begins."""
+    found = {*recorder.STATS}
+    for file in (PROJECT / "crawlproj").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_bytes())):
+            is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+            if is_call and node.func.attr in ("inc_value", "set_value", "max_value") and node.args:
+                name = node.args[0]
+                parts = name.values if isinstance(name, ast.JoinedStr) else [name]
+                if isinstance(parts[0], ast.Constant):
+                    found.add(str(parts[0].value))
+    return found - {
+        "downloader/",
+        "httpcompression/response_bytes",
+        "httpcompression/response_count",
+    }
+
+
+def test_the_page_of_stats_has_every_one_that_is_counted_and_no_other() -> None:
+    shown = set(re.findall(r"`([^`]+)`", between("stats.md", "stats").replace(" | ", "\n")))
+    names = {name for name in shown if "/" in name}
+    for name in counted_stats():
+        assert any(one.startswith(name) for one in names), f"docs/stats.md lacks {name}"
+    for one in names:
+        begun = one.partition("<")[0]
+        is_counted = any(begun == name or begun.startswith(name) for name in counted_stats())
+        assert is_counted, f"docs/stats.md has {one}, which nobody counts"
+
+
+def test_the_page_of_signals_has_all_of_scrapys() -> None:
+    shown = re.findall(r"^\| (`.*?`) \|", between("signals.md", "scrapy"), flags=re.MULTILINE)
+    named = [name for cell in shown for name in re.findall(r"`(\w+)`", cell)]
+    assert sorted(named) == sorted(name for name in dir(signals) if not name.startswith("_"))
+
+
+def test_the_page_of_signals_has_the_reasons_that_have_an_exit_code() -> None:
+    row = re.compile(r"^\| `(.*?)` \|.*\| (\d+) \|$", flags=re.MULTILINE)
+    shown = {reason: int(code) for reason, code in row.findall(between("signals.md", "closed"))}
+    assert {reason: code for reason, code in shown.items() if code} == EXIT_CODES
+    assert PAGE_LIMIT in shown
+
+
+def test_every_page_has_its_place_on_the_site() -> None:
+    listed = set(re.findall(r"([\w-]+\.md)$", (DOCS / "site" / "mkdocs.yml").read_text(), re.M))
+    missing = {page.name for page in DOCS.glob("*.md")} - listed
+    assert not missing, f"name it under `nav` in docs/site/mkdocs.yml: {missing}"
