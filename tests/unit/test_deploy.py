@@ -27,7 +27,7 @@ KUBERNETES = DEPLOY / "kubernetes"
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
 GOODBYE_S = 45
 """What a worker takes at most to leave when Redis does not answer (docs/deploy.md)."""
-COMING = {"CRAWL_DASHBOARD_TOKEN", "CRAWL_DASHBOARD_HOSTS", "CRAWL_METRICS_PORT"}
+COMING = {"CRAWL_METRICS_HOST", "CRAWL_METRICS_PORT"}
 OUR_VARIABLE = re.compile(r"\b(?:CRAWL|FRONTIER|POLITENESS|SEEN)_[A-Z_]+\b")
 
 

@@ -36,6 +36,7 @@ BEGIN, END = "<!-- settings -->\n", "<!-- /settings -->"
 KEY_PARTS = {
     "crawl": "site",
     "shard": "0",
+    "part": "<part>",
     "host": "<host>",
     "start_urls_key": "site:start_urls",
 }
