@@ -85,6 +85,11 @@ FILTERED = (
     Reason(
         "dead_again", "it was given up before, and again: the later dead letter counts", "nothing"
     ),
+    Reason(
+        "deleted",
+        "was queued, and a user deleted it (`scrapy drop`)",
+        "seed it again, if it is wanted after all",
+    ),
     Reason("forgotten", "a dead letter that a user threw away (`scrapy dead --forget`)", "nothing"),
     Reason(
         "ignored",

@@ -9,6 +9,7 @@ from pathlib import Path
 from crawlproj.config import Config
 from crawlproj.errors import ConfigError, CrawlError
 from crawlproj.operate.command import ProjectCommand, offer_json, print_error, show
+from crawlproj.operate.progress_line import progress
 from crawlproj.output.folder import ARCHIVE
 from crawlproj.plural import counted
 
@@ -53,7 +54,8 @@ class Command(ProjectCommand):
 def _verify(folder: Path, opts: argparse.Namespace) -> int:
     from crawlproj.output.archive.verifying import verify
 
-    verdict = verify(folder)
+    with progress() as watch:
+        verdict = verify(folder, watch)
     show(opts, verdict.to_json(), verdict.to_text())
     return 0 if verdict.is_good else 1
 
@@ -62,7 +64,8 @@ def _index(folder: Path, opts: argparse.Namespace) -> int:
     from crawlproj.output.archive import files, index
 
     _tell_of_cuts(files.cut_torn_tails(folder))
-    captures = index.write_index(folder)
+    with progress() as watch:
+        captures = index.write_index(folder, watch)
     path = folder / index.NAME
     text = f"{path}: {counted(captures, 'capture')}"
     show(opts, {"index": str(path), "captures": captures}, text)
@@ -74,7 +77,8 @@ def _wacz(folder: Path, crawl: str, opts: argparse.Namespace) -> int:
     from crawlproj.output.archive.wacz import write_wacz
 
     _tell_of_cuts(files.cut_torn_tails(folder))
-    packed = write_wacz(folder, Path(opts.wacz), crawl)
+    with progress() as watch:
+        packed = write_wacz(folder, Path(opts.wacz), crawl, watch)
     text = (
         f"{opts.wacz}: {counted(packed.files, 'WARC file')}, "
         f"{counted(packed.captures, 'capture')}, {counted(packed.pages, 'page')}, "

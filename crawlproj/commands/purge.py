@@ -10,6 +10,7 @@ from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.refusals import CrawlDamaged
 from crawlproj.operate import purge, status
 from crawlproj.operate.command import FrontierCommand, show
+from crawlproj.operate.progress_line import progress
 from crawlproj.plural import counted, plural
 from crawlproj.worker import join
 
@@ -37,9 +38,13 @@ class Command(FrontierCommand):
             text = f"{at_it}; scrapy stop {frontier.crawl} first"
             show(opts, {"purged": False}, f"{frontier.crawl}: {text}")
             return 1
-        await purge.purge(frontier, await self._seeds_key(frontier))
+        await self._purge(frontier)
         show(opts, {"purged": True}, f"{frontier.crawl}: forgotten ({known})")
         return 0
+
+    async def _purge(self, frontier: Frontier) -> None:
+        with progress() as watch:
+            await purge.purge(frontier, await self._seeds_key(frontier), watch)
 
     async def _seeds_key(self, frontier: Frontier) -> str:
         assert self.settings is not None
@@ -48,6 +53,6 @@ class Command(FrontierCommand):
     async def _purge_unread(self, frontier: Frontier, opts: argparse.Namespace) -> int:
         """Forget a crawl whose plan cannot be read: no worker can be at work on it."""
         await frontier.attach_without_plan()
-        await purge.purge(frontier, await self._seeds_key(frontier))
+        await self._purge(frontier)
         show(opts, {"purged": True}, f"{frontier.crawl}: forgotten, though it could not be read")
         return 0

@@ -8,6 +8,7 @@ from pathlib import Path
 from crawlproj.config import Config
 from crawlproj.errors import ConfigError
 from crawlproj.operate.command import ProjectCommand, check_file, offer_json, show
+from crawlproj.operate.progress_line import progress
 from crawlproj.output.folder import NothingThere, sources_of
 
 FILE = "report.html"
@@ -45,7 +46,8 @@ class Command(ProjectCommand):
         sources = sources_of(own, args[1:])
         if not any(map(Path.is_dir, sources)):
             raise NothingThere(f"Nothing in {own}: run the crawl first, or check its name")
-        report = read_report(args[0], sources, _against(opts.against), opts.memory)
+        with progress() as watch:
+            report = read_report(args[0], sources, _against(opts.against), opts.memory, watch)
         to = Path(opts.output) if opts.output else sources[0] / FILE
         write_page(report, to)
         show(opts, as_json(report), f"{to_text(report)}Report: {to}\n")

@@ -95,12 +95,13 @@ class Batch(NamedTuple):
 
 class Renewed(NamedTuple):
     """What a heartbeat brought; `paces` counts the changes of pace that all workers go by,
-    `leases` what the worker holds."""
+    `leases` what the worker holds; `is_to_leave` says that a user takes it out of service."""
 
     known: bool
     state: State
     paces: int
     leases: int
+    is_to_leave: bool = False
 
 
 class Reclaimed(NamedTuple):

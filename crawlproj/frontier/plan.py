@@ -42,6 +42,9 @@ CHANGEABLE = (
     "minutes",
     "delay_s",
     "per_host",
+    "scope",
+    "allow",
+    "deny",
 )
 """What can be changed while a crawl goes on (worker/replan.py)."""
 

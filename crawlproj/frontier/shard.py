@@ -34,6 +34,7 @@ from crawlproj.frontier.messages import (
 from crawlproj.frontier.readings import layer_count, read_counts, read_layers, refusing_damage
 from crawlproj.frontier.script_calls import ScriptCalls
 from crawlproj.frontier.seen_updates import SeenUpdates
+from crawlproj.frontier.warming import Warming
 from crawlproj.frontier.wire import pack, unpack, unpack_all
 
 PACE = "pace:"
@@ -226,8 +227,8 @@ class Shard(ScriptCalls):
     async def renew(self, worker: str, timeout_ms: int, about: dict[str, Any]) -> Renewed:
         """The heartbeat; tells whether the worker was known (still)."""
         args = [worker, timeout_ms, json.dumps(about)]
-        known, state, paces, leases = await self.call("renew", args)
-        return Renewed(bool(known), state.decode(), paces, leases)
+        known, state, paces, leases, is_to_leave = await self.call("renew", args)
+        return Renewed(bool(known), state.decode(), paces, leases, bool(is_to_leave))
 
     async def change_pace(self, host: str, values: dict[str, Any] | None) -> None:
         """Treat a host differently, while the crawl runs; None takes back all that was changed."""
@@ -355,6 +356,7 @@ class Shard(ScriptCalls):
 
     async def warm(self, chunk_bytes: int = 1 << 20) -> None:
         """Fill a fresh replica from the shared bitmaps, in pieces that block nobody for long."""
+        warming = Warming()
         self.replica = Replica(self.geometry)
         self._updates.forget()
         self.server, self.is_stale = await self.call("identify_server", []), False
@@ -364,6 +366,7 @@ class Shard(ScriptCalls):
             raw = bytearray()
             while piece := await self.client.getrange(key, len(raw), len(raw) + chunk_bytes - 1):
                 raw += piece
+                warming.received(len(piece))
             self.replica.load(layer, raw)
 
     def sampled(self, key: str) -> int:

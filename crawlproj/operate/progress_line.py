@@ -8,10 +8,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from crawlproj.output.database import Database
+from crawlproj.operate.plain_text import in_one_line, is_terminal
+from crawlproj.operate.terminal.plot import bar
+from crawlproj.output.watching import HasProgress, Watch, unwatched
 
 QUIET_S = 0.5
 """What is done by then needs no line."""
@@ -21,11 +21,11 @@ CLEARED = "\r\x1b[2K"
 
 
 class _Line:
-    """The line, drawn anew by a thread of its own while the main one waits for DuckDB."""
+    """The line, drawn anew by a thread of its own while the main one works."""
 
     def __init__(self) -> None:
         self._what = ""
-        self._database: Database | None = None
+        self._work: HasProgress | None = None
         self._since = time.monotonic()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._draw, daemon=True)
@@ -33,8 +33,11 @@ class _Line:
     def start(self) -> None:
         self._thread.start()
 
-    def watch(self, what: str, database: Database) -> None:
-        self._what, self._database = what, database
+    def watch(self, what: str, work: HasProgress) -> None:
+        self._what, self._work = what, work
+
+    def count(self, what: str, number: int) -> None:
+        self._what = f"{what} {number:,}"
 
     def end(self) -> None:
         self._ended.set()
@@ -44,7 +47,7 @@ class _Line:
         drawn = False
         wait_s = QUIET_S
         while not self._ended.wait(wait_s):
-            text = f"{self._what} {self._bar()} {time.monotonic() - self._since:.0f} s"
+            text = f"{in_one_line(self._what)} {self._bar()}{time.monotonic() - self._since:.0f} s"
             text = text[: shutil.get_terminal_size().columns - 1]
             print(f"{CLEARED}{text}", end="", file=sys.stderr, flush=True)
             drawn, wait_s = True, EVERY_S
@@ -52,21 +55,35 @@ class _Line:
             print(CLEARED, end="", file=sys.stderr, flush=True)
 
     def _bar(self) -> str:
-        """How far DuckDB is with what it does at the moment, as far as it can tell."""
-        share = self._database.progress() if self._database else 0.0
-        done = round(BAR * share)
-        return f"[{'#' * done}{'.' * (BAR - done)}] {share:4.0%}"
+        """How far it is with the present step, as far as that is known."""
+        if self._work is None:
+            return ""
+        share = self._work.progress()
+        return f"▕{bar(share, BAR):<{BAR}}▏{share:4.0%}  "
 
 
 @contextmanager
-def progress() -> Iterator[Callable[[str, Database], None]]:
-    """What is to be told of each step, with the database that takes it."""
-    if not sys.stderr.isatty():
-        yield lambda *_: None
+def progress() -> Iterator[Watch]:
+    """What is to be told of each step, with who takes it."""
+    with _line() as line:
+        yield unwatched if line is None else line.watch
+
+
+@contextmanager
+def counting(what: str) -> Iterator[Callable[[int], None]]:
+    """What is to be told how many there were so far, where nobody knows how many there will be."""
+    with _line() as line:
+        yield (lambda number: line.count(what, number)) if line is not None else (lambda _: None)
+
+
+@contextmanager
+def _line() -> Iterator[_Line | None]:
+    if not is_terminal(sys.stderr):
+        yield None
         return
     line = _Line()
     line.start()
     try:
-        yield line.watch
+        yield line
     finally:
         line.end()

@@ -12,17 +12,20 @@ from crawlproj.frontier.hosts import read_host
 from crawlproj.frontier.levels import FIRST, HIGHEST, LOWEST, MOVED, REVISIT, seed_level
 from crawlproj.frontier.readings import MOST_LAYERS
 from crawlproj.operate.history import Span
+from crawlproj.output.watching import Steps, Watch, unwatched
 
 AT_ONCE = 500
 
 
-async def purge(frontier: Frontier, seeds_key: str | None = None) -> None:
+async def purge(frontier: Frontier, seeds_key: str | None = None, watch: Watch = unwatched) -> None:
     """Forget the crawl: queues, leases, ledger, seen filter, dead letters, and the seeds that wait
     at this key, or where they do unless a project says otherwise."""
     client, crawl = frontier.client, frontier.crawl
+    hosts = Steps(await _host_count(frontier))
+    watch("Forgetting hosts", hosts)
     for number in range(frontier.plan.shards):
         with suppress(ResponseError):  # of another type, and gone below all the same
-            await _unlink_hosts(frontier, number)
+            await _unlink_hosts(frontier, number, hosts)
         for worker in await _workers(frontier, number):
             await client.unlink(keys.leased_prefix(crawl, number).encode() + worker)
         for pattern in await _fields(frontier, keys.patterns(crawl, number)):
@@ -51,11 +54,20 @@ async def _fields(frontier: Frontier, key: str) -> list[bytes]:
     return []
 
 
-async def _unlink_hosts(frontier: Frontier, number: int) -> None:
+async def _host_count(frontier: Frontier) -> int:
+    count = 0
+    for number in range(frontier.plan.shards):
+        with suppress(ResponseError):
+            count += await frontier.client.hlen(keys.hosts(frontier.crawl, number))
+    return count
+
+
+async def _unlink_hosts(frontier: Frontier, number: int, done: Steps) -> None:
     hosts = keys.hosts(frontier.crawl, number)
     queue = keys.queue_prefix(frontier.crawl, number)
     names: list[bytes] = []
     async for host, packed in frontier.client.hscan_iter(hosts, count=AT_ONCE):
+        done.done += 1
         names += [f"{queue}{level}:".encode() + host for level in _levels(packed)]
         names.append(keys.robots(frontier.crawl, number, "").encode() + host)
         if len(names) >= AT_ONCE:

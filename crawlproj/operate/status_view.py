@@ -139,8 +139,14 @@ def _worker(worker: WorkerStatus) -> Row:
         f"{worker.leased:,}",
         size(worker.memory) if worker.memory else "",
         beat,
-        "" if worker.alive else "silent: its URLs will be queued again",
+        _remark(worker),
     )
+
+
+def _remark(worker: WorkerStatus) -> str:
+    if not worker.alive:
+        return "silent: its URLs will be queued again"
+    return "leaves, once all is handed in" if worker.draining else ""
 
 
 def _hosts(now: Status) -> list[str]:

@@ -35,6 +35,8 @@ class WorkerStatus:
     """Bytes."""
     waiting: int
     """Links that it keeps because Redis has no room for them."""
+    draining: bool = False
+    """Whether it was taken out of service, and hands in what it holds."""
     missed: int = 0
     """Heartbeats that did not come when they should have: long before it counts as dead."""
 
@@ -76,6 +78,7 @@ def _worker(found: WorkerFound, leases: int, shard: Survey) -> WorkerStatus:
         pages_per_s=_decimal(told.get("pages_per_s")),
         memory=whole_number(told.get("memory")),
         waiting=whole_number(told.get("waiting")),
+        draining=told.get("draining") is True,
         missed=_missed(silent_ms, timeout_ms),
     )
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import file_digest
@@ -37,8 +37,8 @@ from crawlproj.output.loading import Loaded, flat, load
 from crawlproj.output.merge_report import FileReport, MergeReport, file_report
 from crawlproj.output.parts import has_parts, parts_of
 from crawlproj.output.sql import cell_as_written, copy_options, literal, name
+from crawlproj.output.watching import Watch, unwatched
 
-Watch = Callable[[str, Database], None]
 """Told what is being done."""
 
 
@@ -85,7 +85,7 @@ def merge(
     if may_repeat is None:
         may_repeat = any(map(own_items.may_repeat, sources))
     with _workshop(out) as workshop, database(workshop, wish.memory_mb) as rows:
-        merging = _Merging(rows, sources, workshop, wish, watch or (lambda *_: None))
+        merging = _Merging(rows, sources, workshop, wish, watch or unwatched)
         files = merging.merge(are_alike_one=may_repeat)
         manifest.write(workshop / manifest.FILE, sources, files)
         for file in files:

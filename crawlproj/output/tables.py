@@ -61,6 +61,10 @@ class Tables:
         while batch := cursor.fetchmany(ROWS_AT_ONCE):
             yield from batch
 
+    def progress(self) -> float:
+        """How much of the statement under way is done, from 0 to 1. For any thread."""
+        return self._rows.progress()
+
     def make_for(self, sql: str) -> None:
         """Have the tables ready that a question names."""
         is_any = bool(_ANY_TABLE.search(sql))

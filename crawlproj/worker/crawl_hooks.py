@@ -50,6 +50,13 @@ class CrawlHooks(Hooks):
                 counted(broken_off, "request"),
             )
 
+    def leave(self) -> None:
+        report = self.crawl.heartbeat
+        if not report.is_draining:
+            report.is_draining = True
+            logger.info("This worker was taken out of service: it hands in what it has and leaves")
+            self._process.engine.close("drained")
+
     def give_up(self, error: Exception) -> None:
         is_known = isinstance(error, CrawlError)
         logger.error("This worker stops: %s", error, exc_info=None if is_known else error)

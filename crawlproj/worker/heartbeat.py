@@ -55,6 +55,8 @@ class Heartbeat:
             if not renewed.known or (has_surplus and had_surplus):
                 await self._buffer.sync()
             self.renewed_at = asked_at
+        if renewed.is_to_leave:
+            self._hooks.leave()
 
     async def watch(self, break_off: Callable[[], None]) -> None:
         """Have what is under way broken off before others may begin with it, for ever."""

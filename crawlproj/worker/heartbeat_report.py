@@ -34,6 +34,8 @@ class HeartbeatReport:
     ) -> None:
         self._tally = tally
         self.recent = Recent()
+        self.is_draining = False
+        """Whether it was asked to leave, and has not yet."""
         self._timeout_ms = round(timeout_s * 1000)
         self._clock = clock
         self._measured_at, self._measured_pages, self._pages_per_s = clock(), 0, 0.0
@@ -50,6 +52,7 @@ class HeartbeatReport:
             "waiting": links_without_room,
             "timeout_ms": self._timeout_ms,
             "recent": self.recent.fields(),
+            "draining": self.is_draining,
         }
 
     def _measure(self) -> None:

@@ -59,6 +59,9 @@ class Hooks:
     def break_off(self) -> None:
         """End what is under way: others may soon begin with it."""
 
+    def leave(self) -> None:
+        """A user takes this worker out of service; said with each heartbeat from then on."""
+
     def give_up(self, error: Exception) -> None:
         """A loop of the worker has failed: it can do no more."""
 

@@ -152,6 +152,7 @@ async def _change(frontier: Frontier, wanted: Plan, asked_for: Collection[str]) 
     now, changes = replan.changeable(frontier.plan), {}
     for name, value in replan.changeable(wanted).items():
         is_asked = replan.FIELDS[name] in asked_for and value not in (None, now[name])
+        is_asked = is_asked and name not in replan.RULES
         if is_asked and not replan.refusal(name, value, now[name]):
             changes[name] = value
     if not changes:

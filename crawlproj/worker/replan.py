@@ -3,7 +3,8 @@
 Budgets and depth can be raised: what was left out for a lower one is not remembered. One that the
 crawl lacks can be added, but for that of domains, which decides on the shard of a URL; it counts
 what has been fetched so far, and what is queued stays queued. Time and pace can be changed either
-way. Everything else decides where URLs are kept, or which of them are the
+way. So can scope and patterns: links that are found from then on are judged by them, what is queued
+stays queued. Everything else decides where URLs are kept, or which of them are the
 same, and stays as it was when the crawl began.
 """
 
@@ -15,12 +16,16 @@ from functools import partial
 from typing import Any
 
 from crawlproj.config import checked
+from crawlproj.discover.rules import REDIRECTED
 from crawlproj.errors import ConfigError, CrawlError
 from crawlproj.frontier.frontier import Frontier
-from crawlproj.frontier.plan import CHANGEABLE, Plan, shown, shown_name
+from crawlproj.frontier.plan import CHANGEABLE, DOMAIN, Plan, shown, shown_name
 from crawlproj.frontier.plan_change import change_plan
+from crawlproj.urls import registrable_domain
 
 RAISED = ("pages", "pages_per_host", "pages_per_domain", "depth")
+RULES = ("scope", "allow", "deny")
+"""What is changed by command alone: who starts a worker with other rules wants another crawl."""
 ADDED = ("pages", "pages_per_host", "depth")
 FIELDS = {shown_name(name): name for name in CHANGEABLE}
 """Argument of the spider -> field of Plan."""
@@ -67,6 +72,7 @@ async def change(frontier: Frontier, wanted: Mapping[str, Any]) -> dict[str, Any
             f"The crawl {frontier.crawl} {state}; the next takes the arguments of who begins it"
         )
     becomes = changed(frontier.plan, wanted)
+    await _bring_into_scope(frontier, becomes)
     await _refuse_too_few_pages(frontier, becomes)
     lasts_ms = becomes.lasts_ms if "minutes" in wanted else None
     change = partial(
@@ -89,6 +95,16 @@ def changed(plan: Plan, wanted: Mapping[str, Any]) -> Plan:
             raise ConfigError(problem)
     values = {**_implied(plan, wanted), **wanted}
     return replace(plan, **{FIELDS[name]: value for name, value in values.items()})
+
+
+async def _bring_into_scope(frontier: Frontier, becomes: Plan) -> None:
+    """Have the domains of the seeds in scope before workers look for them there."""
+    if becomes.scope != DOMAIN or frontier.plan.scope == DOMAIN:
+        return
+    for name in await frontier.scope_since(0):
+        mark = REDIRECTED if name.startswith(REDIRECTED) else ""
+        host = f"http://{name.removeprefix(REDIRECTED)}"
+        await frontier.widen_scope([mark + registrable_domain(host)])
 
 
 async def _refuse_too_few_pages(frontier: Frontier, becomes: Plan) -> None:
@@ -117,4 +133,10 @@ async def _is_half_changed(frontier: Frontier, meta: Mapping[str, str]) -> bool:
 
 def as_text(values: Mapping[str, Any]) -> str:
     """In one line, for people."""
-    return ", ".join(f"{name} {shown(value)}" for name, value in values.items())
+    return ", ".join(f"{name} {_shown(name, value)}" for name, value in values.items())
+
+
+def _shown(name: str, value: Any) -> str:
+    if isinstance(value, tuple):
+        return " ".join(value) or "none"
+    return shown(value)

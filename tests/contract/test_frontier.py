@@ -10,6 +10,7 @@ import pytest
 
 from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.messages import Renewed
 from crawlproj.frontier.refusals import CrawlReplaced, CrawlWiped, WorkerDeclaredDead
 from tests.contract.shared_crawl import (
     HOSTS,
@@ -71,7 +72,7 @@ async def test_what_a_dead_worker_held_is_fetched_by_another(crawl: SharedCrawl)
     assert await done(silent, lost) == len(lost)
     with pytest.raises(WorkerDeclaredDead):
         await silent.lease(1)
-    assert await silent.renew(MINUTE_MS, {}) == (False, "running", 0, 0)
+    assert await silent.renew(MINUTE_MS, {}) == Renewed(False, "running", 0, 0)
 
 
 async def test_workers_that_left_are_forgotten(crawl: SharedCrawl) -> None:

@@ -37,7 +37,7 @@ COMMANDS = (
         "resume",
         "seed",
     ),
-    *("change", "pace", "status", "stop", "why"),
+    *("change", "drain", "drop", "pace", "set", "status", "stop", "why"),
 )
 SPEC = WebSpec(seed=4, hosts=3, pages=40, flaky=0.0, slow=0.0)
 STATUS_FIELDS = {

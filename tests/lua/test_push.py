@@ -7,6 +7,7 @@ from redis import Redis
 from redis.exceptions import ResponseError
 
 from crawlproj.frontier.bloom import Geometry
+from crawlproj.frontier.messages import Renewed
 from crawlproj.frontier.refusals import CrawlFinished, CrawlReplaced, CrawlWiped
 from crawlproj.frontier.wire import pack
 from tests.lua.helpers import (
@@ -299,7 +300,7 @@ def test_out_of_memory_refuses_a_push_before_its_first_write_and_nothing_else(
                 worker.push(link(A, "/2"))
             assert crawl.state().raw == before.raw
             first, second = worker.lease(2).leases
-            assert worker.renew(1000 * MINUTE_MS, {}) == (True, "running", 0, 2)
+            assert worker.renew(1000 * MINUTE_MS, {}) == Renewed(True, "running", 0, 2)
             assert worker.done(first) == []
             assert worker.done(second) == []
             assert worker.reclaim().queued == 1

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from crawlproj.frontier.messages import Reclaimed
+from crawlproj.frontier.messages import Reclaimed, Renewed
 from tests.lua.helpers import MINUTE_MS, A, HandCrawl, Host, State, link
 
 
 def test_the_first_heartbeat_makes_a_worker_known(crawl: HandCrawl) -> None:
     crawl.open()
     worker = crawl.stranger()
-    assert worker.renew(5 * MINUTE_MS, {"pid": 1}) == (False, "running", 0, 0)
+    assert worker.renew(5 * MINUTE_MS, {"pid": 1}) == Renewed(False, "running", 0, 0)
     assert crawl.state() == State(workers={"w": 5}, about={"w": {"pid": 1}})
 
 
@@ -25,7 +25,7 @@ def test_every_heartbeat_moves_the_deadline_of_all_that_is_held(crawl: HandCrawl
     crawl.open()
     worker = crawl.worker(timeout_minutes=5)
     crawl.at(4)
-    assert worker.renew(5 * MINUTE_MS, {"pages": 7}) == (True, "running", 0, 0)
+    assert worker.renew(5 * MINUTE_MS, {"pages": 7}) == Renewed(True, "running", 0, 0)
     assert crawl.state() == State(workers={"w": 9}, about={"w": {"pages": 7}})
 
 
@@ -34,7 +34,7 @@ def test_the_heartbeat_tells_the_state_and_works_in_every_state(crawl: HandCrawl
     worker = crawl.worker()
     for state in ("paused", "stopping", "stopped", "finished"):
         crawl.redis.hset(crawl.key("meta"), "state", state)
-        assert worker.renew(1000 * MINUTE_MS, {}) == (True, state, 0, 0)
+        assert worker.renew(1000 * MINUTE_MS, {}) == Renewed(True, state, 0, 0)
 
 
 def test_a_worker_that_was_declared_dead_learns_of_it_and_goes_on(crawl: HandCrawl) -> None:
@@ -44,7 +44,7 @@ def test_a_worker_that_was_declared_dead_learns_of_it_and_goes_on(crawl: HandCra
     worker.lease()
     crawl.at(2)
     assert crawl.stranger("other").reclaim() == Reclaimed(1, 1, [])
-    assert worker.renew(1000 * MINUTE_MS, {}) == (False, "running", 0, 0)
+    assert worker.renew(1000 * MINUTE_MS, {}) == Renewed(False, "running", 0, 0)
     assert len(worker.lease().leases) == 1
 
 

@@ -13,5 +13,5 @@ if redis.call('EXISTS', LEASED .. ARGV[2]) == 1 then
 end
 redis.call('ZREM', WORKERS, ARGV[2])
 redis.call('HDEL', ABOUT, ARGV[2])
-redis.call('HDEL', META, 'push:' .. ARGV[2])
+redis.call('HDEL', META, 'push:' .. ARGV[2], 'drain:' .. ARGV[2])
 return 1

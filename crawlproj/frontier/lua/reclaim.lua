@@ -44,7 +44,7 @@ for _, worker in ipairs(lost) do
   redis.call('DEL', LEASED .. worker)
   redis.call('ZREM', WORKERS, worker)
   redis.call('HDEL', ABOUT, worker)
-  redis.call('HDEL', META, 'push:' .. worker)
+  redis.call('HDEL', META, 'push:' .. worker, 'drain:' .. worker)
 end
 count('reclaimed', queued + #dead)
 if damaged then mend_leases() end

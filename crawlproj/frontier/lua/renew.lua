@@ -4,7 +4,7 @@
 -- ARGV  2 worker, 3 ms until it counts as dead unless it renews again
 --       4 JSON it tells about itself
 -- Reply {1 if it was known until now, 0 if it is new or had been declared dead; state; changes
---        of pace so far, see change_pace.lua; leases that it holds}
+--        of pace so far, see change_pace.lua; leases that it holds; 1 if it is to leave}
 --include _crawl.lua
 --include _elapsed.lua
 --include _history.lua
@@ -21,4 +21,4 @@ if added == 1 and STATE ~= 'finished' then
   end
 end
 return {1 - added, STATE, tonumber(redis.call('HGET', META, 'paces') or 0),
-        redis.call('HLEN', LEASED .. ARGV[2])}
+        redis.call('HLEN', LEASED .. ARGV[2]), redis.call('HEXISTS', META, 'drain:' .. ARGV[2])}

@@ -36,7 +36,9 @@ def _heartbeat(worker: WorkerStatus) -> Text:
     """From two that did not come on it is probably gone: said long before it counts as dead."""
     ago = "" if worker.heartbeat_s is None else f"{worker.heartbeat_s:.0f} s ago"
     is_late = worker.missed >= 2 or not worker.alive
-    return Text(f"silent, {ago}" if is_late else ago, style=_health(worker))
+    if is_late:
+        return Text(f"silent, {ago}", style=_health(worker))
+    return Text(f"leaves, {ago}", style="cyan") if worker.draining else Text(ago)
 
 
 def _worker_name(worker: WorkerStatus) -> Text:

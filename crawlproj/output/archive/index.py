@@ -21,6 +21,7 @@ from typing import Any, Literal, NamedTuple
 from crawlproj.output.archive import files, records
 from crawlproj.output.archive.reading import Damage, Head, Record, parsed, walk
 from crawlproj.output.archive.surt import surt
+from crawlproj.output.watching import ReadingFile, Watch, unwatched
 
 NAME = "index.cdxj"
 RUN_BYTES = 32 << 20
@@ -47,10 +48,13 @@ Look = Callable[[Record, Head, Entry], None]
 """Is shown each response whose body has not been read yet."""
 
 
-def entries(paths: Iterable[Path], look: Look | None = None) -> Iterator[Entry]:
+def entries(
+    paths: Iterable[Path], look: Look | None = None, watch: Watch = unwatched
+) -> Iterator[Entry]:
     """The captures of these files, in the order they are in. What is damaged is left out."""
     for path in paths:
         with path.open("rb") as file:
+            watch(f"Indexing {path.name}", ReadingFile(path, file))
             for found in walk(file):
                 if isinstance(found, Damage) or found.type not in (
                     records.RESPONSE,
@@ -123,9 +127,9 @@ def _write(path: Path, lines: Iterable[str]) -> Path:
     return path
 
 
-def write_index(folder: Path) -> int:
+def write_index(folder: Path, watch: Watch = unwatched) -> int:
     """Index an archive; returns how many captures it has."""
-    found = entries(files.files_of(folder))
+    found = entries(files.files_of(folder), watch=watch)
     lines = sorted_lines((entry.to_line() for entry in found), folder)
     new, count = folder / f".{NAME}.new", 0
     with new.open("w", encoding="ascii", newline="\n") as file:

@@ -13,6 +13,7 @@ from typing import IO, Any, NamedTuple
 
 from crawlproj.output.archive import files, records
 from crawlproj.output.archive.reading import Damage, Record, walk
+from crawlproj.output.watching import ReadingFile, Watch, unwatched
 from crawlproj.plural import counted
 
 WITH_PAYLOAD = frozenset({records.RESPONSE})
@@ -82,7 +83,7 @@ class Verdict:
         return "\n".join(lines)
 
 
-def verify(folder: Path) -> Verdict:
+def verify(folder: Path, watch: Watch = unwatched) -> Verdict:
     """Read all of an archive."""
     verdict = Verdict()
     for path in files.files_of(folder):
@@ -90,6 +91,7 @@ def verify(folder: Path) -> Verdict:
         verdict.files += 1
         verdict.being_written += [path.name] if is_live else []
         with path.open("rb") as file:
+            watch(f"Checking {path.name}", ReadingFile(path, file))
             for problem in _problems(file, path.name, verdict):
                 if not (is_live and problem.is_torn):
                     verdict.add(problem)

@@ -21,6 +21,7 @@ from crawlproj.items import utc_timestamp
 from crawlproj.output.archive import files, index, reading, records
 from crawlproj.output.archive.index import Entry
 from crawlproj.output.archive.reading import Head, Record
+from crawlproj.output.watching import ReadingFile, Watch, unwatched
 
 VERSION = "1.1.1"
 SUFFIX = ".wacz"
@@ -42,7 +43,7 @@ class Packed(NamedTuple):
     bytes: int
 
 
-def write_wacz(folder: Path, target: Path, title: str) -> Packed:
+def write_wacz(folder: Path, target: Path, title: str, watch: Watch = unwatched) -> Packed:
     """Pack an archive; the file is there once it is complete."""
     if target.suffix != SUFFIX:
         raise ConfigError(f"--wacz {target}: its name has to end in {SUFFIX}")
@@ -53,7 +54,7 @@ def write_wacz(folder: Path, target: Path, title: str) -> Packed:
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         with ZipFile(new, "w", allowZip64=True) as zipped:
-            packing = _Packing(zipped, folder)
+            packing = _Packing(zipped, folder, watch)
             captures = packing.add_index(paths)
             for path in paths:
                 packing.add_warc(path)
@@ -69,7 +70,8 @@ def write_wacz(folder: Path, target: Path, title: str) -> Packed:
 class _Packing:
     """One WACZ in the making."""
 
-    def __init__(self, zipped: ZipFile, folder: Path) -> None:
+    def __init__(self, zipped: ZipFile, folder: Path, watch: Watch) -> None:
+        self._watch = watch
         self._zipped = zipped
         self._folder = folder
         self._resources: list[dict[str, Any]] = []
@@ -81,7 +83,7 @@ class _Packing:
         with self._scratch.open("w+b") as pages:
             self._scratch.unlink()
             pages.write(json.dumps(_PAGES).encode() + b"\n")
-            found = index.entries(paths, lambda *capture: self._note(pages, *capture))
+            found = index.entries(paths, lambda *capture: self._note(pages, *capture), self._watch)
             lines = index.sorted_lines((entry.to_line() for entry in found), self._folder)
             blocks = _Blocks(lines)
             self._add("indexes/index.cdx.gz", blocks.packed(), ZIP_STORED)
@@ -93,6 +95,7 @@ class _Packing:
     def add_warc(self, path: Path) -> None:
         end = reading.torn_from(path)
         with path.open("rb") as file:
+            self._watch(f"Packing {path.name}", ReadingFile(path, file))
             self._add(f"archive/{path.name}", _pieces(file, end), ZIP_STORED)
 
     def add_manifest(self, title: str) -> None:

@@ -17,6 +17,7 @@ from crawlproj.output.report.model import BrokenLink, Interval, Listing, Problem
 from crawlproj.output.report.problems import CHECKS, HOST, REFUSED, Check
 from crawlproj.output.summary import SUMMARY
 from crawlproj.output.tables import Tables, open_tables
+from crawlproj.output.watching import Watch, unwatched
 
 MOST_ROWS = 500
 """Of one problem."""
@@ -37,11 +38,16 @@ _LEDGER = ("discovered", "done", "dead", "queued", "delayed", "leased", "duplica
 
 
 def read_report(
-    crawl: str, folders: Sequence[Path], against: Path | None = None, memory_mb: int = MEMORY_MB
+    crawl: str,
+    folders: Sequence[Path],
+    against: Path | None = None,
+    memory_mb: int = MEMORY_MB,
+    watch: Watch = unwatched,
 ) -> Report:
     """The report of the crawl whose files are in these folders."""
     summary = _summary(folders)
     with open_tables(list(folders), memory_mb) as tables:
+        watch("Reading what the crawl has left", tables)
         found, broken_total = broken.find(tables, folders)
         has_links = bool(tables.ask("SELECT 1 FROM links LIMIT 1"))
         filtered = _counts_of(summary.get("filtered"))
