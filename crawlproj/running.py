@@ -7,7 +7,7 @@ names; what rooms above give is named by what can be asked of it.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -79,6 +79,8 @@ class CloserReading(Protocol):
 
     def note_redirect(self, url: str, target: str) -> None: ...
 
+    def note_again(self, url: str, fetched_at: str, found: Iterable[Mapping[str, str]]) -> None: ...
+
     def verdict(self, response: Response, attempt: Attempt, passed: list[str]) -> Outcome: ...
 
     def check_redirect(self, attempt: Attempt, target: Url, passed: list[str]) -> None: ...
@@ -123,6 +125,26 @@ class NearDuplicates(Protocol):
     """Who finds near-copies of pages (discover/near_duplicates.py)."""
 
     def ask(self, url: Url, row: PageItem, body: bytes, encoding: str) -> None: ...
+
+
+class FollowsLinks(Protocol):
+    """What takes in links (discover/discovery.py)."""
+
+    def follow(self, hrefs: Sequence[str], base: Url, depth: int, referer: str) -> int: ...
+
+
+class EarlierCrawl(Protocol):
+    """The files of an earlier crawl, against which this one goes (output/earlier/crawl.py)."""
+
+    async def open(self) -> None: ...
+
+    def prepare(self, request: Request) -> None: ...
+
+    def carry(self, page: PageItem) -> None: ...
+
+    def compare(self, page: PageItem) -> None: ...
+
+    async def tell(self, *, now: bool = False) -> None: ...
 
 
 class Leases(Protocol):
@@ -217,6 +239,10 @@ class PageContext(Protocol):
     def near(self) -> NearDuplicates | None:
         """Where near-copies of pages are looked for."""
 
+    @property
+    def earlier(self) -> EarlierCrawl | None:
+        """Where pages are asked for only if they have changed since an earlier crawl."""
+
 
 class RunningCrawl(Protocol):
     """What others may use of a crawl that this worker has joined (worker/crawl.py)."""
@@ -269,6 +295,10 @@ class RunningCrawl(Protocol):
     @property
     def near(self) -> NearDuplicates | None:
         """Where near-copies of pages are looked for."""
+
+    @property
+    def earlier(self) -> EarlierCrawl | None:
+        """Where pages are asked for only if they have changed since an earlier crawl."""
 
     @property
     def on_handed_in(self) -> list[Callable[[], Awaitable[None]]]:

@@ -133,9 +133,14 @@ class SiteSpider(scrapy.Spider):
         found without Requests, and stay so; for Requests of your own, override `parse`."""
 
     def parse(self, response: Response) -> Iterator[Any]:
-        is_redirect = _is_redirect(response)
+        crawl, is_redirect = self._crawl(), _is_redirect(response)
         if is_redirect:
             page = self._redirect(response)
+        elif (
+            response.status == NOT_MODIFIED and crawl.earlier is not None and crawl.refresh is None
+        ):
+            page = self._page(response)
+            crawl.earlier.carry(page)
         elif response.status in REVISITED:
             yield self._revisited(response)
             return
@@ -144,6 +149,8 @@ class SiteSpider(scrapy.Spider):
         else:
             page = self._page(response)
         if page is not None:
+            if crawl.earlier is not None:
+                crawl.earlier.compare(page)
             if self._has_store:
                 self._store(response, page)
             yield page
@@ -158,6 +165,11 @@ class SiteSpider(scrapy.Spider):
         if attempt and response.status in GONE:
             attempt.decide(Failed(f"http_{response.status}"))
         return self._page(response)
+
+    @property
+    def knows_unchanged(self) -> bool:
+        """Whether all that is made of a page is known if it has not changed (CRAWL_AGAINST)."""
+        return not (self._has_own_items or self._may_yield_requests())
 
     @cached_property
     def _has_store(self) -> bool:
@@ -263,12 +275,8 @@ class SiteSpider(scrapy.Spider):
     def _count_left_out(self, url: str, count: int) -> None:
         assert self.crawler.stats is not None
         self.crawler.stats.inc_value("crawl/links_left_out", count)
-        self.logger.warning(
-            "%s has %s links more than the %s that are kept",
-            url,
-            f"{count:,}",
-            f"{links.MAX_LINKS:,}",
-        )
+        said = "%s has %s links more than the %s that are kept"
+        self.logger.warning(said, url, f"{count:,}", f"{links.MAX_LINKS:,}")
 
     def _redirect(self, response: Response) -> PageItem | None:
         """The row of a redirect that is followed; one that leads nowhere ends as a failure."""

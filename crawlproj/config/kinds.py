@@ -9,6 +9,7 @@ import shlex
 import ssl
 from collections.abc import Callable, Iterable, Mapping
 from ipaddress import ip_network
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -183,6 +184,12 @@ def _budget(raw: Any) -> str:
     return str(raw)
 
 
+def _folder(raw: Any) -> str:
+    if not Path(str(raw)).is_dir():
+        raise ValueError
+    return str(raw)
+
+
 def _strategy(raw: Any) -> str:
     if raw in ("breadth", "weighted", "novelty") or re.fullmatch(r"[\w.]+\.\w+", str(raw)):
         return str(raw)
@@ -266,6 +273,7 @@ PROXIES = Accepts(
 RENDER = Accepts(
     _render, "give auto, always, never, or a regular expression of URLs whose scripts are run"
 )
+FOLDER = Accepts(_folder, "no such folder; give one with files of a crawl, such as output/site")
 EXTRACT = Accepts(_extract, "give a file of fields, such as fields.toml")
 KEEP = Accepts(_keep, "give a rule such as published within 7 days and language = en")
 WORDS = Accepts(_words, "give words, separated by commas")

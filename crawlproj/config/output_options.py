@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from crawlproj.config.kinds import BOOL, EXTRACT, KEEP, MEGABYTES, STORE
+from crawlproj.config.kinds import BOOL, EXTRACT, FOLDER, KEEP, MEGABYTES, STORE
 from crawlproj.config.option import option
 
 
@@ -34,6 +34,14 @@ class OutputOptions:
         "rule on attributes: only pages that satisfy it have a row of them; implies "
         "CRAWL_ATTRIBUTES",
         "keep",
+    )
+    against: str = option(
+        "CRAWL_AGAINST",
+        "",
+        FOLDER,
+        "folder of an earlier crawl's files: pages are asked for only if they have changed since "
+        "(docs/incremental.md)",
+        "against",
     )
     extract: str | None = option(
         "CRAWL_EXTRACT",

@@ -12,7 +12,7 @@ from crawlproj.frontier.outcomes import Filtered
 from crawlproj.items import utc_timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
 
     from scrapy.http import Response
 
@@ -93,6 +93,11 @@ class CloserReading:
         self._discovery.check_redirect(target, about.depth, about.referer, passed)
         self.note_redirect(about.url, str(target))
         attempt.decide(Filtered(REASON))
+
+    def note_again(self, url: str, fetched_at: str, found: Iterable[Mapping[str, str]]) -> None:
+        """A page has not changed since an earlier crawl, which found these links on it."""
+        if self._recorder is not None:
+            self._recorder.again(url, fetched_at, found)
 
     def note_redirect(self, url: str, target: str) -> None:
         """A redirect has been met."""

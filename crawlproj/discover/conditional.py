@@ -27,12 +27,12 @@ def ask_if_changed(
     request: Request, etag: bytes, last_modified: bytes, statuses: Iterable[int] = ()
 ) -> None:
     """Let a request be answered by 304 if the page is as these validators say. Its callback is
-    called for that, for a page that is gone, and for these statuses."""
+    called for that, and for these statuses."""
     if etag:
         request.headers["If-None-Match"] = etag
     if last_modified:
         request.headers["If-Modified-Since"] = last_modified
-    request.meta[STATUSES] = [*statuses, NOT_MODIFIED, *GONE]
+    request.meta[STATUSES] = [*statuses, NOT_MODIFIED]
 
 
 def seconds_of(last_modified: str) -> int:

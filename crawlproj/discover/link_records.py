@@ -17,7 +17,7 @@ import base64
 import sys
 from array import array
 from binascii import crc32
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from json.encoder import encode_basestring
 
 from crawlproj.discover import links
@@ -67,6 +67,14 @@ class Recorder:
     def redirect(self, url: str, fetched_at: str, target: str) -> None:
         """The row of a redirect."""
         self._row(url, fetched_at, [_piece(target, "", REDIRECT)], "")
+
+    def again(self, url: str, fetched_at: str, found: Iterable[Mapping[str, str]]) -> None:
+        """The row of a page that was read before, of the links that it had then."""
+        pieces = []
+        for link in found:
+            piece = _piece(link["target"], link.get("text", ""), link.get("rel", ""))
+            pieces.append(_with(piece, "error", link["error"]) if "error" in link else piece)
+        self._row(url, fetched_at, pieces, "")
 
     def _row(self, source: str, fetched_at: str, pieces: Iterable[str], more: str) -> None:
         row = (

@@ -157,7 +157,8 @@ class Refresher:
         if visit is None:
             del request.meta[VISIT]
         else:
-            ask_if_changed(request, visit.etag, date_of(visit.modified_s), self._statuses)
+            statuses = (*self._statuses, *GONE)
+            ask_if_changed(request, visit.etag, date_of(visit.modified_s), statuses)
 
     def note(self, attempt: Attempt, response: Response, digest: bytes) -> str:
         """Note what a visit has found, by a digest of the content; returns it in a word."""

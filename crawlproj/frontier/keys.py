@@ -39,6 +39,10 @@ def meta(crawl: str, shard: int) -> str:
     return f"{tag(crawl, shard)}:meta"
 
 
+SAVED = "saved_bytes"
+"""The field of COUNTS, on the first shard, that saved.py writes."""
+
+
 def counts(crawl: str, shard: int) -> str:
     """Hash: the ledger."""
     return f"{tag(crawl, shard)}:counts"

@@ -85,6 +85,8 @@ class Status:
     estimate_s: float | None = None
     """What is queued takes at least so long: bounded by the slowest host."""
     bytes: int = 0
+    saved_bytes: int = 0
+    """Not transferred, since pages have not changed since an earlier crawl."""
     statuses: Mapping[str, int] = field(default_factory=dict)
     reasons: Mapping[str, int] = field(default_factory=dict)
     """Of the dead."""
@@ -188,6 +190,7 @@ def _status(
         pages_per_s=round(rate, 2),
         estimate_s=estimate_s,
         bytes=counts["bytes"],
+        saved_bytes=counts[keys.SAVED],
         statuses=_named(counts, _STATUS),
         reasons=_named(counts, _DEAD),
         items=_named(counts, _ITEMS),
@@ -315,6 +318,7 @@ def sum_up(status: Status) -> Summary:
         duration_s=status.elapsed_s,
         pages_per_s=round(status.average, 2),
         bytes=status.bytes,
+        saved_bytes=status.saved_bytes,
         **{name: getattr(status, name) for name in (*LEDGER, "duplicates", "reclaimed", "late")},
         filtered=status.filtered,
         statuses=status.statuses,

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from crawlproj.frontier.frontier import Frontier
     from crawlproj.output.archive.recorder import ArchiveRecorder
     from crawlproj.output.store.writer import PageWriter
+    from crawlproj.running import CloserReading, EarlierCrawl, FollowsLinks
 
 logger = logging.getLogger(__name__)
 
@@ -139,6 +140,16 @@ class Reports:
         self.store = PageWriter(database, folder.name)
         self.store.start()
         self._crawler.signals.connect(self.store.close, signals.spider_closed)
+
+    def earlier_crawl(
+        self, frontier: Frontier, follow: FollowsLinks, closer: CloserReading | None
+    ) -> EarlierCrawl:
+        """The crawl before, against which this one goes."""
+        from crawlproj.output.earlier.opening import open_earlier
+
+        earlier = open_earlier(self._crawler, frontier, follow, closer)
+        self._crawler.signals.connect(earlier.close, signals.spider_closed)
+        return earlier
 
     def keep_archive(self, frontier: Frontier) -> None:
         """Have archived what is downloaded from now on."""

@@ -34,6 +34,7 @@ class Summary:
     duration_s: float = 0.0
     pages_per_s: float = 0.0
     bytes: int = 0
+    saved_bytes: int = 0
     discovered: int = 0
     queued: int = 0
     delayed: int = 0
@@ -88,6 +89,7 @@ def _figures(summary: Summary) -> Iterable[str]:
         "pages": f"{summary.done:,} done, {summary.dead:,} dead",
         "speed": f"{summary.pages_per_s:,.1f} pages/s for {duration(summary.duration_s)}",
         "received": size(summary.bytes),
+        "unchanged": _unchanged(summary),
         "found": (
             f"{counted(summary.discovered, 'URL')}, "
             f"{counted(summary.duplicates, 'more link')} to {plural(summary.discovered, 'it')}"
@@ -101,6 +103,13 @@ def _figures(summary: Summary) -> Iterable[str]:
         "finished" if summary.state == "finished" else "until": summary.finished_at,
     }
     return [f"  {label:<{LABEL_WIDTH}}{text}" for label, text in figures.items() if text]
+
+
+def _unchanged(summary: Summary) -> str:
+    if not summary.saved_bytes:
+        return ""
+    pages = counted(summary.statuses.get("304", 0), "page")
+    return f"{pages}, {size(summary.saved_bytes)} not transferred"
 
 
 def _taken_back(summary: Summary) -> str:

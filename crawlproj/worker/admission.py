@@ -29,7 +29,7 @@ from crawlproj.frontier.records import CHECK, VISIT, RecordError, decode
 from crawlproj.politeness.robots_memory import UNREACHABLE
 from crawlproj.politeness.robots_search import ROBOTS_TXT
 from crawlproj.politeness.stage import Politeness
-from crawlproj.running import Refresh
+from crawlproj.running import EarlierCrawl, Refresh
 from crawlproj.urls import Url
 from crawlproj.worker.exchange import Worker
 from crawlproj.worker.tracking import Tracking
@@ -63,6 +63,8 @@ class Admission:
     """Of downloads, that no stored request raises."""
     refresh: Refresh | None = None
     """Where pages are revisited."""
+    earlier: EarlierCrawl | None = None
+    """Where pages are asked for only if they have changed."""
 
     def next_request(self) -> Request | None:
         """A request to make now, of what has been leased ahead."""
@@ -114,6 +116,8 @@ class Admission:
             self.refresh.prepare(request)
         if SITEMAP in request.meta:
             self.links.sitemaps.prepare(request, attempt)
+        elif self.earlier is not None:
+            self.earlier.prepare(request)
         return request
 
     def _refusal(self, host: str, request: Request) -> Outcome | None:

@@ -6,11 +6,11 @@ from __future__ import annotations
 import logging
 
 from crawlproj.config import Config
-from crawlproj.discover.stage import make_discovery, make_refresher
+from crawlproj.discover.stage import LinkDiscovery, make_discovery, make_refresher
 from crawlproj.fetch.cookies import NOT_SHARED, CookiesMiddleware, SharedCookies
 from crawlproj.fetch.resolving import SystemResolver
-from crawlproj.politeness.stage import make_politeness
-from crawlproj.running import PageAttributes, PageExtraction
+from crawlproj.politeness.stage import Politeness, make_politeness
+from crawlproj.running import EarlierCrawl, PageAttributes, PageExtraction
 from crawlproj.worker.admission import Admission, limits_of
 from crawlproj.worker.crawl import Crawl
 from crawlproj.worker.crawl_hooks import CrawlHooks
@@ -35,13 +35,9 @@ def assemble(process: WorkerProcess, config: Config) -> Crawl:
     links = make_discovery(
         worker, config, plan.rules, politeness.queue_robots_txt, process.reports.tables.link_table
     )
-    if links.near is not None:
-        process.engine.before_item_pipelines(links.near.mark)
-    if process.frontier.plan.archive:
-        process.reports.keep_archive(process.frontier)
-    if politeness.permission is not None and config.sitemaps:
-        politeness.permission.offer_sitemaps_to(links.sitemaps.offer)
+    _connect(process, config, politeness, links)
     refresh = make_refresher(process.frontier, process.spider)
+    earlier = _make_earlier(process, config, links)
     entrance = make_entrance(process, config, worker, tracking, politeness.queue_robots_txt)
 
     crawl = Crawl(
@@ -62,16 +58,30 @@ def assemble(process: WorkerProcess, config: Config) -> Crawl:
             entrance.proxies,
             limits_of(process.crawler.settings),
             refresh,
+            earlier,
         ),
         cookies=_make_cookies(process),
         attributes=_make_attributes(process),
         extraction=_make_extraction(process),
         refresh=refresh,
+        earlier=earlier,
         state_handler=make_state_handler(process, worker, entrance.seeds),
     )
     hooks.crawl = crawl
     process.frontier.on_plan = crawl.change_plan
     return crawl
+
+
+def _connect(
+    process: WorkerProcess, config: Config, politeness: Politeness, links: LinkDiscovery
+) -> None:
+    """Let pages and robots.txt files come to those who want them."""
+    if links.near is not None:
+        process.engine.before_item_pipelines(links.near.mark)
+    if process.frontier.plan.archive:
+        process.reports.keep_archive(process.frontier)
+    if politeness.permission is not None and config.sitemaps:
+        politeness.permission.offer_sitemaps_to(links.sitemaps.offer)
 
 
 def _make_worker(process: WorkerProcess, config: Config, hooks: CrawlHooks) -> Worker:
@@ -94,6 +104,15 @@ def _make_attributes(process: WorkerProcess) -> PageAttributes | None:
 def _make_extraction(process: WorkerProcess) -> PageExtraction | None:
     rules = process.frontier.plan.extract
     return process.reports.tables.extract_table(rules) if rules else None
+
+
+def _make_earlier(
+    process: WorkerProcess, config: Config, links: LinkDiscovery
+) -> EarlierCrawl | None:
+    if not config.against:
+        return None
+    reports, frontier = process.reports, process.frontier
+    return reports.earlier_crawl(frontier, links.discovery, links.closer_reading)
 
 
 def _make_cookies(process: WorkerProcess) -> SharedCookies | None:

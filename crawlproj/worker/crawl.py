@@ -18,6 +18,7 @@ from crawlproj.frontier.frontier import Frontier
 from crawlproj.politeness.stage import Politeness
 from crawlproj.running import (
     CloserReading,
+    EarlierCrawl,
     Holds,
     NearDuplicates,
     PageAttributes,
@@ -56,6 +57,7 @@ class Crawl:
     attributes: PageAttributes | None
     extraction: PageExtraction | None
     refresh: Refresh | None
+    earlier: EarlierCrawl | None
     state_handler: StateHandler
     on_handed_in: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
 
@@ -96,6 +98,8 @@ class Crawl:
 
     async def start(self) -> None:
         """Begin to lease, and to take seeds in."""
+        if self.earlier is not None:
+            await self.earlier.open()
         await self.worker.start()
         self.entrance.open()
 
@@ -113,6 +117,8 @@ class Crawl:
     async def _hand_in(self) -> None:
         await self.worker.close()
         self._count_exchange()
+        if self.earlier is not None:
+            await self.earlier.tell(now=True)
         for handed_in in self.on_handed_in:
             await handed_in()
         if self.worker.state == "stopping":

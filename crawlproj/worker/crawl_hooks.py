@@ -80,6 +80,8 @@ class CrawlHooks(Hooks):
             await self.crawl.politeness.permission.learn(leases)
         if self.crawl.cookies is not None:
             await self.crawl.cookies.learn(leases)
+        if self.crawl.earlier is not None:
+            await self.crawl.earlier.tell()
 
     async def share(self) -> None:
         if self.crawl.cookies is not None:

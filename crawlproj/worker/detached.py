@@ -23,6 +23,7 @@ class Detached:
     extraction = None
     refresh = None
     near = None
+    earlier = None
 
     def __init__(self, config: Config) -> None:
         self.config = config

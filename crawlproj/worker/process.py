@@ -26,7 +26,13 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
     from crawlproj.frontier.outcomes import Attempt
-    from crawlproj.running import PageAttributes, PageExtraction
+    from crawlproj.running import (
+        CloserReading,
+        EarlierCrawl,
+        FollowsLinks,
+        PageAttributes,
+        PageExtraction,
+    )
     from crawlproj.worker.hooks import Store
     from crawlproj.worker.seen_filter import SeenFilter
 
@@ -53,6 +59,10 @@ class Reports(Protocol):
     def flush_rows(self) -> None: ...
 
     def new_items(self) -> dict[str, int]: ...
+
+    def earlier_crawl(
+        self, frontier: Frontier, follow: FollowsLinks, closer: CloserReading | None
+    ) -> EarlierCrawl: ...
 
     def keep_archive(self, frontier: Frontier) -> None: ...
 

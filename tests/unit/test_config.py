@@ -62,6 +62,7 @@ BAD: dict[str, tuple[list[Any], str]] = {
     "CRAWL_REFRESH_POLICY": (["best", 5], "give one of optimal, uniform, proportional"),
     "CRAWL_MEDIA": (["perhaps"], "give true or false"),
     "CRAWL_ATTRIBUTES": (["perhaps"], "give true or false"),
+    "CRAWL_AGAINST": (["nowhere"], "no such folder; give one with files of a crawl"),
     "CRAWL_EXTRACT": (["nowhere.toml"], "no such file"),
     "CRAWL_NEAR": (["perhaps"], "give true or false"),
     "CRAWL_KEEP": (["language", "published within days", 'text matches "("', "("], "column "),
@@ -272,7 +273,7 @@ def test_so_does_one_of_another_prefix_and_a_long_one_with_two_slips(
 
 
 def test_in_our_project_a_setting_like_none_of_ours_is_told_all_there_are() -> None:
-    with pytest.raises(ConfigError, match=r"^SEEN_9: no such setting; there are CRAWL_ALLOW, "):
+    with pytest.raises(ConfigError, match=r"^SEEN_9: no such setting; there are CRAWL_AGAINST, "):
         Config.from_settings({**STRICT, "SEEN_9": 1})
 
 
@@ -292,7 +293,7 @@ def test_settings_of_others_are_left_alone() -> None:
     ("given", "message"),
     [
         ("page", "-a page=…: no such argument; did you mean pages"),
-        ("xyzzy", "-a xyzzy=…: no such argument; there are allow, "),
+        ("xyzzy", "-a xyzzy=…: no such argument; there are against, "),
     ],
 )
 def test_an_unknown_argument_stops_the_start_and_suggests_the_nearest(

@@ -73,7 +73,7 @@ def test_a_page_is_asked_for_by_the_validators_that_it_has() -> None:
     request = Request("http://h/")
     ask_if_changed(request, b'"1"', b"", [301])
     assert request.headers.to_unicode_dict() == {"If-None-Match": '"1"'}
-    assert request.meta == {"handle_httpstatus_list": [301, 304, 404, 410]}
+    assert request.meta == {"handle_httpstatus_list": [301, 304]}
 
 
 @pytest.mark.parametrize(
