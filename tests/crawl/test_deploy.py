@@ -3,8 +3,11 @@ exit codes mean what the table says, and the Redis of the manifests is one that 
 
 from __future__ import annotations
 
+import json
 import re
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ import yaml
 from redis import Redis
 
 from crawlproj.engine.memory_limit import REPLACE_ME
+from crawlproj.server.embedded import any_port
 from tests.servers.fleet import PROJECT, Fleet, Worker
 from tests.servers.origin import Origin, Reply
 from tests.servers.redis import RedisServer, wait_for
@@ -28,9 +32,18 @@ def told(file: Path) -> dict[str, str]:
     return dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
 
 
+def is_healthy(env: dict[str, str]) -> bool:
+    """What the image's health check says."""
+    text = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
+    [words] = re.findall(r"^HEALTHCHECK .*\\\n    CMD (\[.*\])$", text, flags=re.MULTILINE)
+    _, *command = json.loads(words)
+    asked = subprocess.run([sys.executable, *command], env=env, capture_output=True, check=False)
+    return asked.returncode == 0
+
+
 def test_sigterm_ends_a_service_gracefully(fleet: Fleet, redis_url: str) -> None:
     env = {**told(DEPLOY / "systemd" / "crawl.env"), "REDIS_URL": redis_url}
-    env["CRAWL_WORKER_ID"] = "machine-1"
+    env |= {"CRAWL_WORKER_ID": "machine-1", "CRAWL_METRICS_PORT": str(any_port())}
     slow = Reply(body=b"<title>slow</title>", delay_s=0.5)
     quick = {"/": Reply(body=LINKS), "/robots.txt": Reply(status=404)}
     with Origin(quick, default=lambda _: slow) as origin:
@@ -39,9 +52,11 @@ def test_sigterm_ends_a_service_gracefully(fleet: Fleet, redis_url: str) -> None
         wait_for(lambda: len(origin.requests()) > 2, "a slow page is under way")
         held = fleet.status()
         assert [one["name"] for one in held["workers"]] == ["machine-1"]
+        assert is_healthy(env)
         worker.signal(signal.SIGTERM)
         assert worker.wait() == "shutdown"
     assert worker.process.poll() == 0
+    assert not is_healthy(env)
     now = fleet.status()
     assert (now["leased"], now["workers"], now["balance"]) == (0, [], 0)
     assert now["queued"] > 0

@@ -27,7 +27,6 @@ KUBERNETES = DEPLOY / "kubernetes"
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
 GOODBYE_S = 45
 """What a worker takes at most to leave when Redis does not answer (docs/deploy.md)."""
-COMING = {"CRAWL_METRICS_HOST", "CRAWL_METRICS_PORT"}
 OUR_VARIABLE = re.compile(r"\b(?:CRAWL|FRONTIER|POLITENESS|SEEN)_[A-Z_]+\b")
 
 
@@ -110,7 +109,7 @@ def test_the_image_is_installed_as_its_dockerfile_says(tmp_path: Path) -> None:
 
 
 def test_settings_that_the_files_name_exist() -> None:
-    known = {one.setting for one in options()} | COMING
+    known = {one.setting for one in options()}
     for file in (path for path in DEPLOY.rglob("*") if path.is_file()):
         named = set(OUR_VARIABLE.findall(file.read_text(encoding="utf-8")))
         assert named <= known, f"{file.name}: {named - known}"
