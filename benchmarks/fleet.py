@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import redis
 
@@ -58,8 +58,28 @@ class Stretch:
         }
 
 
+class Origin(Protocol):
+    """What is crawled, while it is served."""
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def seeds(self) -> list[str]: ...
+
+    def requests(self) -> list[Logged]: ...
+
+
 def crawl_for_a_while(
-    spec: WebSpec,
+    spec: WebSpec, server: RedisServer, client: redis.Redis, **how: Any
+) -> tuple[Stretch, list[Logged]]:
+    """The same as `crawl_at`, of a web that is made."""
+    with DemoServer(spec) as demo:
+        return crawl_at(demo, server, client, **how)
+
+
+def crawl_at(
+    origin: Origin,
     server: RedisServer,
     client: redis.Redis,
     *,
@@ -74,8 +94,7 @@ def crawl_for_a_while(
     all that the origin answered. Apart, each has a crawl of its own, in a database of its own."""
     empty(client)
     with ExitStack() as stack:
-        demo = stack.enter_context(DemoServer(spec))
-        pin(demo.pid, cores()[0])
+        pin(origin.pid, cores()[0])
         crawls = [_database(server, number) for number in range(workers if apart else 1)]
         each = workers // len(crawls)
         crew = [
@@ -85,9 +104,9 @@ def crawl_for_a_while(
         ]
         for url in crawls:
             with redis.Redis.from_url(url) as own:
-                own.lpush(keys.start_urls(CRAWL), *demo.seeds)
+                own.lpush(keys.start_urls(CRAWL), *origin.seeds)
         time.sleep(warm_up_s)
-        return _stretch(demo, client, crew, seconds), demo.requests()
+        return _stretch(origin, client, crew, seconds), origin.requests()
 
 
 def _database(server: RedisServer, number: int) -> str:
@@ -112,7 +131,7 @@ def man(
 
 
 def _stretch(
-    demo: DemoServer, client: redis.Redis, crew: Sequence[Metered], seconds: float
+    origin: Origin, client: redis.Redis, crew: Sequence[Metered], seconds: float
 ) -> Stretch:
     start_s, before = now_s(), (redis_cpu_s(client), redis_calls(client))
     time.sleep(seconds)
@@ -120,7 +139,7 @@ def _stretch(
     for worker in crew:
         worker.stop()
     ended = [worker.wait() for worker in crew]
-    pages = [one for one in demo.requests() if start_s <= one.start_s < end_s]
+    pages = [one for one in origin.requests() if start_s <= one.start_s < end_s]
     if not pages or any(worker.code for worker in ended):
         raise SystemExit(f"a worker failed:\n{crew[0].tail()}")
     return Stretch(

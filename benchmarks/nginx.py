@@ -80,28 +80,18 @@ class Nginx:
         self._scratch = tempfile.TemporaryDirectory(prefix="bench-nginx-")
         folder = Path(self._scratch.name)
         self._log, self._errors = folder / "requests.tsv", folder / "errors"
-        self._port = _free_port()
+        self._port = free_port()
         config = folder / "nginx.conf"
         config.write_text("\n".join(self._config(folder)), encoding="utf-8")
         command = ["nginx", "-p", str(folder), "-e", str(self._errors), "-c", str(config)]
         self._process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-        self._wait_until_up()
+        wait_until_up(self._process, self._port, self._errors)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._process.terminate()
         self._process.wait()
         self._scratch.cleanup()
-
-    def _wait_until_up(self) -> None:
-        until_s = time.monotonic() + START_S
-        while time.monotonic() < until_s and self._process.poll() is None:
-            with suppress(OSError), socket.create_connection((ADDRESS, self._port), timeout=1):
-                return
-            time.sleep(0.02)
-        told = self._errors.read_text() if self._errors.exists() else ""
-        self.__exit__()
-        raise SystemExit(f"nginx does not start:\n{told}")
 
     def _config(self, folder: Path) -> Iterator[str]:
         yield "daemon off; master_process off; worker_rlimit_nofile 8192;"
@@ -153,6 +143,19 @@ class Nginx:
         yield "ssl_protocols TLSv1.2 TLSv1.3; ssl_session_cache shared:sessions:1m;"
 
 
+def wait_until_up(process: subprocess.Popen[bytes], port: int, errors: Path) -> None:
+    """Return when nginx answers; else end it, and say what it has told."""
+    until_s = time.monotonic() + START_S
+    while time.monotonic() < until_s and process.poll() is None:
+        with suppress(OSError), socket.create_connection((ADDRESS, port), timeout=1):
+            return
+        time.sleep(0.02)
+    process.terminate()
+    process.wait()
+    told = errors.read_text() if errors.exists() else ""
+    raise SystemExit(f"nginx does not start:\n{told}")
+
+
 def is_there() -> bool:
     return shutil.which("nginx") is not None
 
@@ -182,7 +185,8 @@ def _seen(line: str) -> Seen:
     return Seen(start_s, float(end_s), path, int(status), protocol, encoding.strip("-"))
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """One that nobody listens at."""
     with socket.socket() as probe:
         probe.bind((ADDRESS, 0))
         port: int = probe.getsockname()[1]

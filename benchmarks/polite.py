@@ -7,6 +7,9 @@ Possible is one request a host in every pause plus the time that the origin itse
 by the origin's own log: whatever the worker adds between the end of a pause and the next request
 is lost. A host that is asked less than twice counts as asked once in the whole time. Where a core
 is busy all the time, it is the core that limits, not the pace.
+
+With `--tls` each host is asked over TLS, by nginx, which says how many handshakes a page took and
+how many of them resumed a session; `--keep-alive` is how long it keeps a connection that rests.
 """
 
 from __future__ import annotations
@@ -21,8 +24,9 @@ import redis
 
 from benchmarks import rounds
 from benchmarks.common import Row, numbers
-from benchmarks.fleet import WARM_UP_S, crawl_for_a_while
-from crawlproj.demo import WebSpec
+from benchmarks.fleet import WARM_UP_S, crawl_at
+from benchmarks.tls_hosts import TlsHosts
+from crawlproj.demo import DemoServer, WebSpec
 from crawlproj.operate.request_log import Logged, smallest_gap_s
 from tests.servers.redis import RedisServer
 
@@ -57,25 +61,32 @@ def pause_s(hosts: int, options: argparse.Namespace) -> float:
 
 
 def time_of(hosts: int, options: argparse.Namespace) -> Time:
-    """Every host has several turns in it, however long its pause is."""
+    """Every host has several turns in it, however long its pause is. Over TLS all workers have met
+    nearly all hosts before: first handshakes are not what is measured."""
     pause = pause_s(hosts, options)
-    return Time(max(WARM_UP_S, 1.5 * pause), max(options.seconds, 3 * pause))
+    turns = 4 * options.workers if options.tls else 1.5
+    return Time(max(WARM_UP_S, turns * pause), max(options.seconds, 3 * pause))
 
 
 def measure(
     options: argparse.Namespace, server: RedisServer, client: redis.Redis, hosts: int
 ) -> Iterator[Row]:
     pause, time = pause_s(hosts, options), time_of(hosts, options)
-    ran, everything = crawl_for_a_while(
-        web(hosts, options),
-        server,
-        client,
-        workers=options.workers,
-        seconds=time.measured_s,
-        warm_up_s=time.warm_up_s,
-        profile="default",
-        settings={"POLITENESS_DELAY": pause, "CONCURRENT_REQUESTS": options.concurrency},
-    )
+    settings = {"POLITENESS_DELAY": pause, "CONCURRENT_REQUESTS": options.concurrency}
+    with origin(hosts, options) as serving:
+        if isinstance(serving, TlsHosts):
+            settings["CRAWL_CA_FILE"] = serving.authority
+        ran, everything = crawl_at(
+            serving,
+            server,
+            client,
+            workers=options.workers,
+            seconds=time.measured_s,
+            warm_up_s=time.warm_up_s,
+            profile="default",
+            settings=settings,
+        )
+        made = handshakes(serving, ran.pages)
     turn_s = pause + usual_s(ran.pages)
     yield {
         "hosts": hosts,
@@ -84,8 +95,25 @@ def measure(
         "possible_per_s": hosts / turn_s,
         "share": turn_s / mean_turn_s(ran.pages, hosts, ran.seconds),
         "smallest_gap_s": min(smallest_gap_s(everything).values()),
+        **made,
         **ran.costs(),
     }
+
+
+def origin(hosts: int, options: argparse.Namespace) -> DemoServer | TlsHosts:
+    if not options.tls:
+        return DemoServer(web(hosts, options))
+    pages_each = int(time_of(hosts, options).all_s / pause_s(hosts, options)) + 10
+    return TlsHosts(hosts, pages_each, options.keep_alive)
+
+
+def handshakes(serving: DemoServer | TlsHosts, pages: Sequence[Logged]) -> Row:
+    """What a page took of them, where there are any."""
+    if not isinstance(serving, TlsHosts):
+        return {}
+    made = serving.handshakes(pages)
+    count = len(pages)
+    return {"handshakes_per_page": made.all / count, "resumed_per_page": made.resumed / count}
 
 
 def usual_s(pages: Sequence[Logged]) -> float:
@@ -116,6 +144,8 @@ def main() -> None:
     add("--seconds", type=float, default=12.0, help="measured [12]")
     add("--concurrency", type=int, default=64, help="requests of a worker at a time [64]")
     add("--workers", type=int, default=1, help="[1]")
+    add("--tls", action="store_true", help="over TLS, by nginx")
+    add("--keep-alive", type=float, default=75.0, help="of nginx, in seconds [75]")
     options = parser.parse_args()
     rounds.run("polite", options, options.hosts, partial(measure, options), by=["hosts"])
 

@@ -42,8 +42,9 @@ from crawlproj.frontier.shard import Shard
 from crawlproj.frontier.shared_pace import SharedPace, Turn
 from crawlproj.urls import registrable_domain
 
-OTHER_CRAWL = "other_crawl"
-"""Why a host is left alone that another crawl asks (POLITENESS_SHARED)."""
+LEFT_MS, LEFT_SHARE = 100, 8
+"""How long a host that falls due is left to the worker that has a connection to it, at most: long
+enough for it to come, and no more than this share of the pause where it does not."""
 
 DISMISSALS = "dismissals"
 """Field of META: how often those who wait for seeds were sent away."""
@@ -190,7 +191,14 @@ class Frontier:
         has_budget = count > 1 and self.plan.pages is not None
         held_back = no_links or (has_budget and self._seeds_may_lack_pages)
         batches = await combined.all_of(
-            shard.lease(self.worker, each, begins=begun, no_links=held_back, has_others=count > 1)
+            shard.lease(
+                self.worker,
+                each,
+                begins=begun,
+                left_ms=min(LEFT_MS, self.plan.delay_ms // LEFT_SHARE),
+                no_links=held_back,
+                has_others=count > 1,
+            )
             for shard in self.shards
         )
         if len(batches) == 1:
@@ -229,14 +237,10 @@ class Frontier:
         their hosts left alone for as long."""
         if self._shared_pace is None or not leases:
             return leases
-        waits = await self._shared_pace.take(map(self._turn, leases))
-        early = [
-            (shard, Settlement(token, "return", hold_ms=wait_ms, hold_reason=OTHER_CRAWL))
-            for (shard, token), wait_ms in waits.items()
-        ]
-        if early:
-            await self.settle(early)
-        return [lease for lease in leases if (lease.shard, lease.token) not in waits]
+        early = await self._shared_pace.take_or_return(map(self._turn, leases))
+        await self.settle(early)
+        returned = {(shard, one.token) for shard, one in early}
+        return [lease for lease in leases if (lease.shard, lease.token) not in returned]
 
     def _turn(self, lease: Lease) -> Turn:
         delay_s = self.overrides.for_host(lease.host).delay_s

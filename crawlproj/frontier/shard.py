@@ -168,13 +168,16 @@ class Shard(ScriptCalls):
         wanted: int,
         *,
         begins: int | None = None,
+        left_ms: int = 0,
         no_links: bool = False,
         has_others: bool = False,
     ) -> Batch:
         """Take up to so many URLs of hosts that are due; of these `begins` are begun at once, if
-        not all. `has_others` says that this is not the only shard."""
+        not all. A host is left for `left_ms` to who has asked it last; `has_others` says that this
+        is not the only shard."""
         args = [worker, wanted, self.tokens, self._updates.last_id, int(no_links), int(has_others)]
-        reply = await self.call("lease", [*args, wanted if begins is None else begins])
+        args += [wanted if begins is None else begins, left_ms]
+        reply = await self.call("lease", args)
         state, next_ms, scope, packed, server, last_id, updates, holds, spare, *others = reply
         self.cookie_changes, others_are_short = others
         self.is_stale = self.is_stale or self.server not in (None, server)

@@ -24,6 +24,9 @@ PARTS = 16
 UNTIL_RENEWED_MS = 20_000
 """How long turns last before the first heartbeat has said it."""
 
+OTHER_CRAWL = "other_crawl"
+"""Why a host is left alone that another crawl asks."""
+
 Name = tuple[int, int]
 """The shard and the token of a lease."""
 
@@ -70,6 +73,13 @@ class SharedPace:
                 else:
                     self._turns[name] = turn
         return waits
+
+    async def take_or_return(self, wanted: Iterable[Turn]) -> list[tuple[int, Settlement]]:
+        """Take turns; returns how the leases end that have none: their hosts wait."""
+        return [
+            (shard, Settlement(token, "return", hold_ms=wait_ms, hold_reason=OTHER_CRAWL))
+            for (shard, token), wait_ms in (await self.take(wanted)).items()
+        ]
 
     async def renew(self, lasts_ms: int) -> None:
         """Keep what is taken for so long."""

@@ -286,8 +286,8 @@ class Worker:
     def push(self, *batch: Push, seen_locally: int = 0) -> list[bool]:
         return self._run(self.shard.push(self.name, batch, seen_locally))
 
-    def lease(self, wanted: int = 100, *, begins: int | None = None) -> Batch:
-        return self._run(self.shard.lease(self.name, wanted, begins=begins))
+    def lease(self, wanted: int = 100, **how: Any) -> Batch:
+        return self._run(self.shard.lease(self.name, wanted, **how))
 
     def lease_one(self) -> Lease:
         [lease] = self.lease(1).leases

@@ -9,7 +9,8 @@
 --                      often a page was taken out of done to be fetched again
 --   3 HOSTS    hash    host -> msgpack of levels (or the only one), out, cooling (or false),
 --                      pages, at (1 ready, 2 waiting, 0 neither) and, if there is any, a map of
---                      kept, failures, hold, mentions, per, group, pause, reserved, revisit, turns
+--                      kept, failures, hold, mentions, per, group, pause, reserved, revisit, turns,
+--                      last
 --   4 READY    zset    hosts, or groups of them, that may be contacted now, best first
 --   5 WAITING  zset    hosts, or groups of them, that may be contacted later, by when (ms)
 --   6 DELAYED  zset    msgpack of host, level, entry, token to try again, by when (ms)

@@ -10,6 +10,7 @@
 --         the budget, for pages of theirs may wait for it
 --       8 how many of the URLs wanted it would begin at once, if not all; the others it would have ahead, which it
 --         may as long as no worker is without work: see _shortage.lua
+--       9 ms for which a host that falls due is left to the worker that asked it last; 0 if not given
 -- Reply {state, ms until a host or retry falls due (-1: none), size of the scope,
 --        msgpack list of token, host, level, entry, failures of the host in a
 --        row, pages of the host, its group or '', of one lease after the other, the server: see
@@ -24,6 +25,7 @@
 --include _hosts.lua
 --include _server.lua
 --include _shortage.lua
+--include _last_worker.lua
 local DUE_AT_ONCE, UPDATES_AT_ONCE = 500, 100
 local worker, want, begins = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[8] or ARGV[3])
 if not redis.call('ZSCORE', WORKERS, worker) then
@@ -50,8 +52,18 @@ if damaged then
   write_off('delayed', redis.call('ZCARD', DELAYED))
   mend_reserved()
 end
-local due = redis.call('ZRANGE', WAITING, '-inf', NOW, 'BYSCORE', 'LIMIT', 0, DUE_AT_ONCE)
+local mark, left_ms = nil, tonumber(ARGV[9] or 0)
+if left_ms > 0 then mark = mark_of(worker) end
+if not mark then left_ms = 0 end
+local due = redis.call('ZRANGE', WAITING, '-inf', NOW - left_ms, 'BYSCORE', 'LIMIT', 0, DUE_AT_ONCE)
 fetch_hosts(due)
+if left_ms > 0 then
+  local new = redis.call('ZRANGE', WAITING, '(' .. NOW - left_ms, NOW, 'BYSCORE', 'LIMIT', 0, DUE_AT_ONCE)
+  fetch_hosts(new)
+  for _, name in ipairs(new) do
+    if not is_anothers(stored[name], mark) then due[#due + 1] = name end
+  end
+end
 for _, name in ipairs(due) do
   local unit = is_group(name) and load_group(name) or load_host(name)
   unit.at = 'waiting'
@@ -198,7 +210,9 @@ if leased < begins then note_shortage(begins - leased) end
 local next_ms = tries > 0 and -1 or 0
 for _, key in ipairs({WAITING, DELAYED}) do
   local first = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')
-  if first[2] and (next_ms < 0 or first[2] - NOW < next_ms) then next_ms = math.max(0, first[2] - NOW) end
+  local in_ms = first[2] and first[2] - NOW
+  if in_ms and in_ms <= 0 and key == WAITING then in_ms = in_ms + left_ms end
+  if in_ms and (next_ms < 0 or in_ms < next_ms) then next_ms = math.max(0, in_ms) end
 end
 
 local last_id, updates = ARGV[5], {}

@@ -27,11 +27,13 @@
 --include _patterns.lua
 --include _dead_letters.lua
 --include _resting.lua
+--include _last_worker.lua
 local FIELDS = 14
 local held = LEASED .. ARGV[2]
 local settled, done, bytes, late, statuses = 0, 0, 0, {}, {}
 local items = cmsgpack.unpack(ARGV[3])
 
+local mark = DELAY_MS > 0 and mark_of(ARGV[2])
 local tokens, leases, touched, ended = {}, {}, {}, {}
 for at = 1, #items, FIELDS do tokens[#tokens + 1] = items[at] end
 for i, packed in ipairs(read_fields(held, tokens)) do
@@ -43,6 +45,7 @@ fetch_hosts(touched)
 
 local function release(host, group, ago_ms, pause_ms, failed, hold_ms, why, connections)
   local keeper = release_host(host, group, ago_ms, pause_ms)
+  host.last = pause_ms > 0 and mark or nil
   judge_host(host, keeper, failed, hold_ms, why, pause_ms)
   allow_connections(keeper, connections)
   -- Workers that have leased more of it will see that they may not begin.
