@@ -17,6 +17,8 @@ from crawlproj.operate.dashboard.polling import Gently
 FRESH_S = 2.0
 """For how long nothing is looked for after a look that was quick."""
 AT_ONCE = 5000
+REST = 30
+"""Between two calls, in lengths of the first: a list of names is in no hurry."""
 MOST = 50
 """Crawls that are shown and measured, in the order of their names."""
 WAIT_S = 2.0
@@ -59,7 +61,7 @@ class CrawlNames:
         if isinstance(self._client, RedisCluster):
             return set(await crawls.names(self._client))
         found: set[str] = set()
-        gently, cursor = Gently(), 0
+        gently, cursor = Gently(REST), 0
         patterns = [keys.meta("*", 0), keys.start_urls("*")]
         for pattern in patterns:
             before, after = pattern.split("*")

@@ -32,6 +32,8 @@ FRESH_S = 4.0
 """For how long what a search has found is good."""
 FIRST_S = 0.15
 """How long who asks waits for a search that has just begun: a small crawl is through by then."""
+UNWANTED_S = 5.0
+"""A search that nobody has asked after for so long is given up."""
 MOST_AT_ONCE = 4
 """Searches; the oldest is given up for another."""
 
@@ -72,6 +74,8 @@ class Search:
     matching: int = 0
     is_over: bool = False
     ended_at_s: float = 0.0
+    asked_at_s: float = field(default_factory=time.monotonic)
+    is_given_up: bool = False
     error: str = ""
     best: list[tuple[Any, int, Row]] = field(default_factory=list)
 
@@ -101,6 +105,9 @@ class Search:
                 self._note(frontier, piece.found, piece.now_ms)
                 if piece.is_last:
                     break
+                if time.monotonic() - self.asked_at_s > UNWANTED_S:
+                    self.is_given_up = True
+                    return
                 cursor = piece.cursor
 
     def _note(self, frontier: Frontier, found: list[tuple[HostFound, float]], now_ms: int) -> None:
@@ -139,7 +146,7 @@ class HostSearches:
         """What is found by now. A search whose answer is no longer fresh begins anew; until the new
         one is through, its old answer stands."""
         search, task = self._running.get(question, (None, None))
-        if search is None or (search.is_over and _age_s(search) > FRESH_S):
+        if search is None or _is_stale(search):
             old, search = search, Search(question)
             task = asyncio.create_task(
                 search.run(Frontier(self._client, question.crawl, "dashboard"))
@@ -148,6 +155,7 @@ class HostSearches:
             await asyncio.wait([task], timeout=FIRST_S)
             if old is not None and not search.is_over and not old.error:
                 return {**old.answer(), "is_over": False, "looked_at": search.looked_at}
+        search.asked_at_s = time.monotonic()
         return search.answer()
 
     def _remember(self, question: Question, search: Search, task: asyncio.Task[None]) -> None:
@@ -162,5 +170,6 @@ def _shown(row: Row) -> dict[str, Any]:
     return {**asdict(row.host), "doing": row.host.doing, "next_s": row.next_s}
 
 
-def _age_s(search: Search) -> float:
-    return time.monotonic() - search.ended_at_s
+def _is_stale(search: Search) -> bool:
+    age_s = time.monotonic() - search.ended_at_s
+    return search.is_over and (search.is_given_up or age_s > FRESH_S)
