@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 
+import psutil
 import pytest
+from scrapy import Request
+from scrapy.http import HtmlResponse, Response, TextResponse
+from scrapy.statscollectors import StatsCollector
+from scrapy.utils.test import get_crawler
 
+from crawlproj.fetch.rendering import renderer
 from crawlproj.fetch.rendering.browser import Browser
+from crawlproj.fetch.rendering.renderer import Renderer
 from crawlproj.operate.audit import RESOLUTION_S, smallest_slot_gap_s
 from crawlproj.operate.request_log import most_concurrent
 from tests.servers.debian import needed
@@ -122,3 +131,79 @@ def test_a_worker_without_a_browser_says_what_to_install(fleet: Fleet, site: Ori
     worker.wait()
     assert "no browser (no-such-browser): install Chromium" in worker.log
     assert "Traceback" not in worker.log
+
+
+async def test_a_browser_whose_driver_has_died_is_replaced() -> None:
+    browser = Browser(needed("chromium"), user_agent="test", most_pages=1, most_mb=5000)
+    try:
+        async with browser.context() as context:
+            await context.new_page()
+        for child in psutil.Process().children():
+            if child.name().startswith("node"):
+                child.kill()
+                child.wait()
+        with suppress(Exception):  # who finds out
+            async with browser.context():
+                pass
+        async with browser.context() as context:
+            await context.new_page()
+    finally:
+        await browser.close()
+
+
+class Slow:
+    """Fetches what pages ask for, one every so often."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+        self.under_way = 0
+
+    async def fetch(self, request: Request) -> Response:
+        self.begun += 1
+        self.under_way += 1
+        try:
+            await asyncio.sleep(0.2)
+            return TextResponse(request.url, body=b"[]")
+        finally:
+            self.under_way -= 1
+
+
+BUSY = b"<script>for (let i = 0; i < 60; i++) fetch('/' + i).catch(() => {});</script>"
+
+
+@pytest.fixture
+async def slow(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Slow, Renderer]]:
+    settings = {"CRAWL_RENDER_TIMEOUT": 1, "CRAWL_RENDER_PAGES": 1}
+    fetched, crawler = Slow(), get_crawler(settings_dict=settings)
+    crawler.stats = StatsCollector(crawler)
+    needed("chromium")
+    made = Renderer(crawler, "always", fetched.fetch)
+    await render(made, body=b"<p>the browser is there</p>")
+    monkeypatch.setattr(renderer, "GRACE_S", 2.0)
+    yield fetched, made
+    await made.close()
+
+
+async def render(made: Renderer, number: int = 0, body: bytes = BUSY) -> Response:
+    request = Request(f"http://h{number}.example/")
+    page = HtmlResponse(request.url, headers={"Content-Type": "text/html"}, body=body)
+    return await made.render(request, page)
+
+
+async def test_nothing_is_asked_for_a_page_that_is_taken_as_it_is(
+    slow: tuple[Slow, Renderer],
+) -> None:
+    fetched, made = slow
+    await render(made)
+    assert fetched.begun > 1 and fetched.under_way == 0
+    begun = fetched.begun
+    await asyncio.sleep(0.5)
+    assert fetched.begun == begun
+
+
+async def test_a_page_that_waits_for_its_place_in_the_browser_does_not_fail(
+    slow: tuple[Slow, Renderer],
+) -> None:
+    _, made = slow
+    rendered = await asyncio.gather(*(render(made, number) for number in range(5)))
+    assert all("rendered" in response.flags for response in rendered)

@@ -78,36 +78,47 @@ class Browser:
         self._program = program
         self._user_agent = user_agent
         self._most_mb = most_mb
-        self._slots = asyncio.Semaphore(most_pages)
+        self._places = asyncio.Semaphore(most_pages)
         self._starting = asyncio.Lock()
         self._driver: Playwright | None = None
         self._running: _Running | None = None
 
     @asynccontextmanager
+    async def place(self) -> AsyncIterator[None]:
+        """Wait until there is room for one more page, in a browser that runs."""
+        async with self._places:
+            await self._usable()
+            yield
+
+    @asynccontextmanager
     async def context(self) -> AsyncIterator[BrowserContext]:
-        """A place for one page, as if of a browser that was never used before."""
-        async with self._slots:
-            running = await self._usable()
-            running.pages += 1
+        """For one page, as if of a browser that was never used before."""
+        running = await self._usable()
+        running.pages += 1
+        try:
+            context = await self._new_context(running)
             try:
-                context = await running.chromium.new_context(
-                    user_agent=self._user_agent, service_workers="block", accept_downloads=False
-                )
-                try:
-                    yield context
-                finally:
-                    await _closed_in_time(context)
+                yield context
             finally:
-                running.pages -= 1
-                await self._look_after(running)
+                await _closed_in_time(context)
+        finally:
+            running.pages -= 1
+            await self._look_after(running)
+
+    async def _new_context(self, running: _Running) -> BrowserContext:
+        try:
+            return await running.chromium.new_context(
+                user_agent=self._user_agent, service_workers="block", accept_downloads=False
+            )
+        except Exception:
+            running.is_retired = True  # one whose driver has died still counts as connected
+            raise
 
     async def close(self) -> None:
         """End it."""
         if self._running is not None:
             await _closed_in_time(self._running.chromium)
-        if self._driver is not None:
-            with suppress(Exception):
-                await asyncio.wait_for(self._driver.stop(), CLOSING_S)
+        await self._stop_driver()
 
     async def _usable(self) -> _Running:
         async with self._starting:
@@ -116,11 +127,17 @@ class Browser:
             return self._running
 
     async def _launch(self) -> Chromium:
+        if self._driver is not None:
+            with suppress(Exception):
+                return await self._launch_by(self._driver)
+            await self._stop_driver()  # it may have died: then another starts one
         from playwright.async_api import async_playwright
 
-        if self._driver is None:
-            self._driver = await async_playwright().start()
-        return await self._driver.chromium.launch(
+        self._driver = await async_playwright().start()
+        return await self._launch_by(self._driver)
+
+    async def _launch_by(self, driver: Playwright) -> Chromium:
+        return await driver.chromium.launch(
             executable_path=self._program,
             args=list(ARGUMENTS),
             chromium_sandbox=os.geteuid() != 0,  # Chromium has none for root
@@ -128,6 +145,12 @@ class Browser:
             handle_sigterm=False,
             handle_sighup=False,
         )
+
+    async def _stop_driver(self) -> None:
+        driver, self._driver = self._driver, None
+        if driver is not None:
+            with suppress(Exception):
+                await asyncio.wait_for(driver.stop(), CLOSING_S)
 
     async def _look_after(self, running: _Running) -> None:
         """Replace a browser that has grown, once its last page is closed."""

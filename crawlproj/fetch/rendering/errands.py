@@ -126,6 +126,8 @@ class Errands:
         self._host = _host(page.url)
         self._means = means
         self._count = 0
+        self._under_way: set[asyncio.Task[None]] = set()
+        self._is_over = False
         self.leads_to: list[str] = []
         """Where scripts have tried to take the page to."""
         self.refused = 0
@@ -133,6 +135,23 @@ class Errands:
 
     async def answer(self, route: Route) -> None:
         """Do what is asked for, or refuse it."""
+        if self._is_over:
+            return
+        task = asyncio.ensure_future(self._answer(route))
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        await asyncio.wait([task])
+
+    async def end(self) -> None:
+        """Break off what is under way: once the page is left, its lease keeps nobody away from the
+        host any more."""
+        self._is_over = True
+        for task in self._under_way:
+            task.cancel()
+        if self._under_way:
+            await asyncio.wait(self._under_way)
+
+    async def _answer(self, route: Route) -> None:
         asked = route.request
         with suppress(Exception):  # the page may be closed by now: then nobody waits for it
             if asked.is_navigation_request():

@@ -73,7 +73,8 @@ class Renderer:
         began_s = time.monotonic()
         response.request = request
         try:
-            async with asyncio.timeout(self._timeout_s + GRACE_S):
+            # A page's time begins with its place, or a few slow ones would fail all that wait.
+            async with self._browser.place(), asyncio.timeout(self._timeout_s + GRACE_S):
                 text = await self._run(response)
         except TimeoutError:
             raise DownloadTimeoutError(
@@ -98,11 +99,15 @@ class Renderer:
 
     async def _run(self, response: Response) -> str:
         errands = Errands(response, self._means)
-        async with self._browser.context() as context:
-            await context.route("**/*", errands.answer)
-            page = await context.new_page()
-            context.on("page", lambda popup: asyncio.ensure_future(popup.close()))
-            text = await self._content(page, response.url)
+        try:
+            async with self._browser.context() as context:
+                await context.route("**/*", errands.answer)
+                page = await context.new_page()
+                context.on("page", lambda popup: asyncio.ensure_future(popup.close()))
+                text = await self._content(page, response.url)
+                await errands.end()
+        finally:
+            await errands.end()
         if errands.refused:
             logger.debug("%s: %d requests of scripts refused", response.url, errands.refused)
         return text + "".join(f'<a href="{escape(url)}"></a>' for url in errands.leads_to)
