@@ -180,7 +180,7 @@ class Frontier:
         batch = await self._lease(wanted, begins, no_links)
         if self._shared_pace is None:
             return batch
-        return batch._replace(leases=await self._in_turn(batch.leases))
+        return batch._replace(leases=await self.in_turn(batch.leases))
 
     async def _lease(self, wanted: int, begins: int | None, no_links: bool) -> Batch:
         """Links have none of a page budget while a shard lacks pages for its seeds: several workers
@@ -230,11 +230,11 @@ class Frontier:
         held = [lease for shard in self.shards for lease in await shard.held_leases(self.worker)]
         if self._shared_pace is not None:
             self._shared_pace.forget(turns - {(lease.shard, lease.token) for lease in held})
-        return await self._in_turn(held)
+        return held
 
-    async def _in_turn(self, leases: list[Lease]) -> list[Lease]:
-        """Those whose host no other crawl asks or has just asked; the others are returned, and
-        their hosts left alone for as long."""
+    async def in_turn(self, leases: list[Lease]) -> list[Lease]:
+        """Of leases that are not begun, those whose host no other crawl asks or has just asked; the
+        others are returned, and their hosts left alone for as long."""
         if self._shared_pace is None or not leases:
             return leases
         early = await self._shared_pace.take_or_return(map(self._turn, leases))
@@ -266,17 +266,18 @@ class Frontier:
         return late
 
     async def renew(self, timeout_ms: int, about: dict[str, Any]) -> Renewed:
-        """The heartbeat on every shard; unknown if any of them had declared the worker dead."""
+        """The heartbeat on every shard; unknown if any of them had declared the worker dead, or
+        another crawl one of its turns as over."""
         replies = await combined.all_of(
             shard.renew(self.worker, timeout_ms, about) for shard in self.shards
         )
-        if self._shared_pace is not None:
-            await self._shared_pace.renew(timeout_ms)
+        has_turns = self._shared_pace is None or await self._shared_pace.renew(timeout_ms)
         if replies[0].paces != self._paces:
             self.overrides = self._configured.changed(await self.paces())
             await self._read_plan()
             self._paces = replies[0].paces
-        return combined.renewed(replies)
+        renewed = combined.renewed(replies)
+        return renewed if has_turns else renewed._replace(known=False)
 
     async def state(self) -> State:
         """The crawl's state, without asking for anything else."""

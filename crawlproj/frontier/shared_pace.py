@@ -81,11 +81,11 @@ class SharedPace:
             for (shard, token), wait_ms in (await self.take(wanted)).items()
         ]
 
-    async def renew(self, lasts_ms: int) -> None:
-        """Keep what is taken for so long."""
+    async def renew(self, lasts_ms: int) -> bool:
+        """Keep what is taken for so long; False if another crawl has some of it by now, since
+        nothing was heard of this worker for longer than that."""
         self._lasts_ms = lasts_ms
-        if self._turns:
-            await self.take(list(self._turns.values()))
+        return not await self.take(list(self._turns.values()))
 
     async def end(self, settled: Iterable[tuple[int, Settlement]]) -> None:
         """The requests of these leases have ended, or were not made."""

@@ -46,8 +46,12 @@ class LeaseBuffer:
         reply that brought some of it may have been lost."""
         before = set(self.names)
         held = {(one.shard, one.token): one for one in await self._frontier.held_leases()}
-        await self.adopt([one for name, one in held.items() if name not in before])
-        if lost := self._lose(before - held.keys()):
+        begun = before - {(one.shard, one.token) for one in self.waiting}
+        unbegun = [one for name, one in held.items() if name not in begun]
+        in_turn = await self._frontier.in_turn(unbegun)
+        await self.adopt([one for one in in_turn if (one.shard, one.token) not in before])
+        mine = begun & held.keys() | {(one.shard, one.token) for one in in_turn}
+        if lost := self._lose(before - mine):
             what = f"{counted(lost, 'URL')} {plural(lost, 'is')}"
             logger.warning("%s no longer this worker's: others have them", what)
 

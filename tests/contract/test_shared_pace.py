@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -11,6 +12,8 @@ from crawlproj.frontier import keys
 from crawlproj.frontier.messages import Lease, Settlement
 from crawlproj.frontier.shared_pace import SharedPace, Turn
 from crawlproj.server.connection import connect
+from crawlproj.worker.exchange import Worker
+from tests.contract.mortal import Judged
 from tests.contract.shared_crawl import HOSTS, SharedCrawl, done, web
 from tests.servers.frontier import push_all
 from tests.servers.redis import RedisServer
@@ -128,3 +131,59 @@ async def test_a_lease_whose_host_another_crawl_asks_goes_back_and_its_host_wait
     assert all([await other.take(host) > 0 for host in free])
     await done(frontier, leases)
     assert [await other.take(host) for host in free] == [0] * len(free)
+
+
+async def test_a_crawl_with_fewer_connections_than_another_has_its_turn(client: object) -> None:
+    """Who is next is waited for until no more are used than it would have itself."""
+    wide, narrow = Crawl(client, "wide", 1), Crawl(client, "narrow", 1)
+    assert [await wide.take(connections=4) for _ in range(4)] == [0] * 4
+    assert await narrow.take() > 0
+    ended = [(0, Settlement(token, "done")) for token in range(1, 5)]
+    await wide.pace.end(ended[:3])
+    assert await wide.take(connections=4) > 0
+    assert await narrow.take() > 0
+    await wide.pace.end(ended[3:])
+    assert await narrow.take() == 0
+
+
+async def test_a_rest_does_not_last_longer_because_the_clock_was_set_back(
+    client: object, redis: Redis
+) -> None:
+    docs = Crawl(client, "docs", pause_ms=50)
+    in_an_hour_ms = 1000 * (int(redis.time()[0]) + 3600)
+    redis.hset(keys.shared_pace(0, HOST), "old w 0 1", f"{in_an_hour_ms} 50")
+    assert await docs.take() > 0
+    await asyncio.sleep(0.06)
+    assert await docs.take() == 0
+
+
+async def test_what_nobody_of_ours_has_written_there_is_no_obstacle(
+    client: object, redis: Redis
+) -> None:
+    docs = Crawl(client, "docs")
+    strange = {"hold": "soon", "next": "me", "turn": "none", "": ""}
+    redis.hset(keys.shared_pace(0, HOST), mapping=strange)
+    assert await docs.take() == 0
+    await docs.end(hold_ms=PAUSE_MS)
+    assert await docs.take() > 0
+
+
+async def test_a_turn_that_another_crawl_has_taken_over_is_not_begun_with(
+    crawl: SharedCrawl,
+) -> None:
+    """A worker was stopped for so long that its turns were over. What it has begun stays its own:
+    its request was broken off, or has ended."""
+    frontier = await crawl.join("w", shared_pace=True)
+    await push_all(frontier, web(1))
+    worker = Worker(frontier, Judged(), prefetch=20, lease_timeout_s=60)
+    await frontier.renew(20, {})
+    await worker.lease(20)
+    begun = worker.take()
+    assert begun is not None and worker.leases == len(HOSTS)
+    await asyncio.sleep(0.05)
+    other = Crawl(frontier.client, "other", 1)
+    assert [await other.take(host) for host in HOSTS] == [0] * len(HOSTS)
+    await worker.beat()
+    assert worker.leased_ahead == 0
+    assert [lease.token for lease in await frontier.held_leases()] == [begun.token]
+    assert (await frontier.counts())["queued"] == len(HOSTS) - 1

@@ -17,7 +17,7 @@ for i = 1, #KEYS do
   else
     redis.call('HDEL', key, turn)
   end
-  if hold_ms > 0 and NOW + hold_ms > tonumber(redis.call('HGET', key, 'hold') or 0) then
+  if hold_ms > 0 and NOW + hold_ms > (tonumber(redis.call('HGET', key, 'hold') or 0) or 0) then
     redis.call('HSET', key, 'hold', NOW + hold_ms)
   end
   local kept_ms = math.max(KEPT_MS, rest_ms, hold_ms)

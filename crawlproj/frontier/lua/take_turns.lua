@@ -5,8 +5,9 @@
 --
 -- KEYS  one a request, all of one slot: hash of a host, or of a group that keeps one pace. A field a
 --       turn: 'ms when it ends or has ended, ms to rest from then on'; one that is under way ends in
---       the future. `hold`: ms until which it is to be left alone. `next`: 'ms, crawl' that was
---       refused first, and when it will ask again. Expires.
+--       the future, and rests 0. `hold`: ms until which it is to be left alone. `next`: 'ms,
+--       connections, crawl' that was refused first, when it will ask again, and how many requests it
+--       wants there at most, its own among them. Expires.
 -- ARGV  1 crawl, 2 ms after which a turn has ended of which nobody tells the end,
 --       then for each key: the turn's name, the crawl's pause in ms, connections to the host
 -- Reply list of ms to wait, 0 for who has its turn
@@ -20,9 +21,11 @@ local KEPT_MS = 120000
 local SHORTEST_MS, LATE_MS = 50, 500
 
 -- Turns that count, when the first of them is over, and the names of the others. A host rests for the
--- longer pause of who was there and who wants to be.
+-- longer pause of who was there and who wants to be. A turn that has ended in the future was ended
+-- before the server's clock was set back: its rest begins now.
 local function look(key, pause_ms)
-  local used, free_ms, over, hold_ms, next_ms, next_crawl = 0, math.huge, {}, 0, 0, CRAWL
+  local used, free_ms, over, hold_ms, next_ms = 0, math.huge, {}, 0, 0
+  local next_connections, next_crawl = nil, CRAWL
   local fields = redis.call('HGETALL', key)
   for i = 1, #fields, 2 do
     local name, value = fields[i], fields[i + 1]
@@ -30,9 +33,16 @@ local function look(key, pause_ms)
     if name == 'hold' then
       hold_ms = tonumber(end_ms) or 0
     elseif name == 'next' then
-      next_ms, next_crawl = tonumber(end_ms) or 0, rest
+      next_ms = tonumber(end_ms) or 0
+      next_connections, next_crawl = (rest or ''):match('^(%d+) (.*)$')
     else
-      local due_ms = (tonumber(end_ms) or 0) + math.max(pause_ms, tonumber(rest) or 0)
+      local rest_ms = tonumber(rest) or 0
+      end_ms = tonumber(end_ms) or 0
+      if rest_ms > 0 and end_ms > NOW then
+        end_ms = NOW
+        redis.call('HSET', key, name, ('%d %d'):format(end_ms, rest_ms))
+      end
+      local due_ms = end_ms + math.max(pause_ms, rest_ms)
       if due_ms > NOW then
         used, free_ms = used + 1, math.min(free_ms, due_ms)
       else
@@ -40,28 +50,33 @@ local function look(key, pause_ms)
       end
     end
   end
-  local other_is_next = next_crawl ~= CRAWL and next_ms + LATE_MS > NOW
-  return used, free_ms, over, hold_ms, other_is_next, next_ms
+  local other_is_next = next_crawl and next_crawl ~= CRAWL and next_ms + LATE_MS > NOW
+  return used, free_ms, over, hold_ms, other_is_next and tonumber(next_connections), next_ms
 end
 
 local function give(key, turn, over)
   if #over > 0 then redis.call('HDEL', key, unpack(over)) end
   redis.call('HSET', key, turn, ('%d 0'):format(NOW + LASTS_MS))
-  if redis.call('PTTL', key) < KEPT_MS then redis.call('PEXPIRE', key, LASTS_MS + KEPT_MS) end
+  local kept_ms = LASTS_MS + KEPT_MS
+  if redis.call('PTTL', key) < kept_ms then redis.call('PEXPIRE', key, kept_ms) end
   return 0
 end
 
 local function take(key, turn, pause_ms, connections)
   if redis.call('HEXISTS', key, turn) == 1 then return give(key, turn, {}) end
-  local used, free_ms, over, hold_ms, other_is_next, next_ms = look(key, pause_ms)
+  local used, free_ms, over, hold_ms, next_connections, next_ms = look(key, pause_ms)
   if hold_ms > NOW then return hold_ms - NOW end
-  if used + (other_is_next and 1 or 0) < connections then
-    if not other_is_next then over[#over + 1] = 'next' end
+  if next_connections then
+    -- Who is next needs one of these, and that no more than its own limit are used.
+    if used + 1 < math.min(connections, next_connections) then return give(key, turn, over) end
+    return math.max(SHORTEST_MS, next_ms - NOW)
+  end
+  if used < connections then
+    over[#over + 1] = 'next'
     return give(key, turn, over)
   end
-  if other_is_next then return math.max(SHORTEST_MS, next_ms - NOW) end
   local wait_ms = math.min(free_ms - NOW, math.max(pause_ms, SHORTEST_MS))
-  redis.call('HSET', key, 'next', ('%d %s'):format(NOW + wait_ms, CRAWL))
+  redis.call('HSET', key, 'next', ('%d %d %s'):format(NOW + wait_ms, connections, CRAWL))
   return wait_ms
 end
 
