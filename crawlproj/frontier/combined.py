@@ -31,7 +31,7 @@ def batch(parts: Sequence[Batch]) -> Batch:
         min(due, default=None),
         max(part.scope_size for part in parts),
         [lease for part in parts for lease in part.leases],
-        others_are_short=any(part.others_are_short for part in parts),
+        short_at=tuple(number for part in parts for number in part.short_at),
     )
 
 

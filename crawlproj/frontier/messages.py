@@ -83,14 +83,15 @@ class Opened(NamedTuple):
 class Batch(NamedTuple):
     """What a lease call brought; `next_due_ms` is when there is more to lease, if that is known;
     `spare` is how many pages the budget of a shard has for links, less than 0 if it has too few for
-    the seeds that wait there; `others_are_short` says that other workers have too little to do."""
+    the seeds that wait there; `short_at` are the shards of which other workers have too little to
+    do: what is had ahead of them is to be returned."""
 
     state: State
     next_due_ms: int | None
     scope_size: int
     leases: list[Lease]
     spare: int | None = None
-    others_are_short: bool = False
+    short_at: tuple[int, ...] = ()
 
 
 class Renewed(NamedTuple):

@@ -186,10 +186,9 @@ class Shard(ScriptCalls):
         leases = read_new(self.number, packed)
         self.tokens = max([self.tokens, *(lease.token for lease in leases)])
         next_due_ms = None if next_ms < 0 else next_ms
+        short_at = (self.number,) if others_are_short else ()
         spare_pages = None if spare == b"" else spare
-        return Batch(
-            state.decode(), next_due_ms, scope, leases, spare_pages, bool(others_are_short)
-        )
+        return Batch(state.decode(), next_due_ms, scope, leases, spare_pages, short_at)
 
     async def held_leases(self, worker: str) -> list[Lease]:
         """All that a worker holds here: what it asks after a reply to `lease` was lost."""

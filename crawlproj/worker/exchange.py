@@ -229,9 +229,9 @@ class Worker:
                 self.prefetch.released(time.monotonic() + self.frontier.plan.delay_s)
         self._ask_again()
 
-    async def give_back(self, but: int = 0) -> None:
-        """Return what was leased and not begun, but for the first ones."""
-        if leases := self._buffer.take_out(but):
+    async def give_back(self, but: int = 0, shards: tuple[int, ...] | None = None) -> None:
+        """Return what was leased and not begun, but for the first ones; of all shards, or some."""
+        if leases := self._buffer.take_out(but, shards):
             verdicts = [(one.shard, Settlement(one.token, "return")) for one in leases]
             await self._retry_until_available(partial(self.frontier.settle, verdicts))
             self._buffer.settled(verdicts)
@@ -347,8 +347,8 @@ class Worker:
             await self._scope.learn_new()
         await self._buffer.adopt(batch.leases)
         failpoints.reached("leased")
-        if batch.others_are_short:
-            await self.give_back(but=self._idle_connections)
+        if batch.short_at:
+            await self.give_back(but=self._idle_connections, shards=batch.short_at)
         return batch
 
     async def _accept(self, batch: Batch) -> None:

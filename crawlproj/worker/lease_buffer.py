@@ -55,10 +55,15 @@ class LeaseBuffer:
             what = f"{counted(lost, 'URL')} {plural(lost, 'is')}"
             logger.warning("%s no longer this worker's: others have them", what)
 
-    def take_out(self, but: int = 0) -> list[Lease]:
-        """All that wait but for the first ones; they do not any more. The last comes first: so they
-        go back to the front of their queues in the order in which they came."""
-        return [self.waiting.pop() for _ in range(len(self.waiting) - but)]
+    def take_out(self, but: int = 0, shards: Collection[int] | None = None) -> list[Lease]:
+        """All that wait but for the first ones, of all shards or some; they do not any more. The
+        last comes first: so they go back to the front of their queues in the order in which they
+        came."""
+        rest = [self.waiting.pop() for _ in range(len(self.waiting) - but)]
+        if shards is None:
+            return rest
+        self.waiting.extend(one for one in reversed(rest) if one.shard not in shards)
+        return [one for one in rest if one.shard in shards]
 
     def settled(self, verdicts: Iterable[tuple[int, Settlement]]) -> None:
         """These have ended."""

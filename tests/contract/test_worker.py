@@ -387,3 +387,19 @@ async def test_what_one_worker_has_ahead_keeps_no_other_from_a_connection_of_the
         await until(all_are_busy, "every connection is used")
         assert not any(worker.leased_ahead for worker in workers)
     crawl.check()
+
+
+async def test_what_is_had_ahead_stays_if_only_other_shards_have_too_little(
+    sharded: SharedCrawl,
+) -> None:
+    """Else it would be leased and returned over and over, in vain."""
+    frontier, other = await sharded.join("w", per_host=20), await sharded.join("other")
+    await push_all(frontier, web(20, hosts_of(frontier, 0)[:1]))
+    assert len((await other.lease(3)).leases) == 1
+    worker = Worker(frontier, Judged(), prefetch=1, lease_timeout_s=TIMEOUT_S)
+    await worker.lease(1)
+    assert worker.take() is not None
+    batch = await worker.lease(6)
+    assert set(batch.short_at) == {1, 2}
+    assert (len(batch.leases), worker.leased_ahead) == (2, 2)
+    worker.begun = 0

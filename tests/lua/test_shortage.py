@@ -19,7 +19,7 @@ def crew(crawl: HandCrawl, *names: str, per_host: int = 4) -> list[Worker]:
 def test_a_worker_leases_ahead_while_nobody_goes_without(crawl: HandCrawl) -> None:
     first, _ = crew(crawl, "first", "second")
     batch = first.lease(2 * BEGINS, begins=BEGINS)
-    assert len(batch.leases) == 2 * BEGINS and not batch.others_are_short
+    assert len(batch.leases) == 2 * BEGINS and not batch.short_at
 
 
 def test_a_connection_that_is_free_goes_to_who_can_use_it_now(crawl: HandCrawl) -> None:
@@ -28,7 +28,7 @@ def test_a_connection_that_is_free_goes_to_who_can_use_it_now(crawl: HandCrawl) 
     assert second.lease(2 * BEGINS, begins=BEGINS).leases == []
     first.done(*leases[:BEGINS])
     batch = first.lease(BEGINS, begins=0)
-    assert batch.leases == [] and batch.others_are_short
+    assert batch.leases == [] and batch.short_at
     assert len(second.lease(2 * BEGINS, begins=BEGINS).leases) == BEGINS
 
 
@@ -46,7 +46,8 @@ def test_hosts_that_are_left_over_are_leased_ahead_all_the_same(crawl: HandCrawl
     first.lease(4)
     second.lease(BEGINS)
     first.push(*(link(f"http://other{number}", "/") for number in range(5)))
-    assert len(first.lease(5, begins=0).leases) == 5 - BEGINS
+    batch = first.lease(5, begins=0)
+    assert len(batch.leases) == 5 - BEGINS and not batch.short_at
 
 
 def test_what_went_without_is_forgotten_after_a_while(crawl: HandCrawl) -> None:
@@ -56,7 +57,7 @@ def test_what_went_without_is_forgotten_after_a_while(crawl: HandCrawl) -> None:
     crawl.at(1)
     first.push(link(B, "/1"))
     batch = first.lease(1, begins=0)
-    assert len(batch.leases) == 1 and not batch.others_are_short
+    assert len(batch.leases) == 1 and not batch.short_at
 
 
 def test_a_worker_that_is_alone_takes_nothing_from_others(crawl: HandCrawl) -> None:
@@ -64,5 +65,5 @@ def test_a_worker_that_is_alone_takes_nothing_from_others(crawl: HandCrawl) -> N
     alone.lease(3)
     alone.push(link(B, "/1"))
     batch = alone.lease(1, begins=0)
-    assert len(batch.leases) == 1 and not batch.others_are_short
+    assert len(batch.leases) == 1 and not batch.short_at
     assert not crawl.redis.hexists(crawl.key("meta"), "shortage")

@@ -17,7 +17,8 @@
 --        _server.lua, id of the last update of the seen filter, what others have added since the one before,
 --        holds so far, pages that the budget has for links: less than 0 if it has too few for the
 --        seeds that wait, '' if there is no budget, changes of shared cookies so far, 1 if another
---        worker is without work: what this one has ahead it should return}
+--        worker is without work and no host is to spare: what this one has ahead here it should
+--        return}
 --       state is the crawl's, or 'limit' when its page budget is used up
 -- Error UNKNOWN: the worker counts as dead; it must renew first
 --include _crawl.lua
@@ -71,7 +72,11 @@ end
 place_all()
 
 local is_short = others_are_short()
-if is_short then want = math.max(begins, math.min(want, spare_hosts())) end
+if is_short then
+  local spare_hosts = spare_hosts()
+  want = math.max(begins, math.min(want, spare_hosts))
+  is_short = spare_hosts < 1
+end
 
 -- Pages that the budget has, and those for links: one is kept for each seed that waits, wherever it
 -- does.
