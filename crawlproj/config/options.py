@@ -318,6 +318,13 @@ class Config(FetchOptions, OutputOptions, RefreshOptions, WatchOptions):
         WAIT,
         "seconds to wait for those replicas before the log says so",
     )
+    outcomes: bool = option(
+        "FRONTIER_OUTCOMES",
+        False,
+        BOOL,
+        "keep what became of every URL, for `scrapy why`: when, status, by whom, by which rule; "
+        "about 20 bytes of Redis's memory a URL",
+    )
     lease_timeout_s: float = option(
         "FRONTIER_LEASE_TIMEOUT", 20.0, POSITIVE, "silence after which a worker counts as dead"
     )

@@ -61,7 +61,7 @@ async def drop(
     for shard in frontier.shards if host is None else [frontier.shard_of(host)]:
         async for queues in _queues(shard, host):
             for queue in queues:
-                if is_doomed is None and not frontier.plan.novelty:
+                if is_doomed is None and not (frontier.plan.novelty or frontier.plan.outcomes):
                     yield await queue.drop_all()
                     continue
                 async for gone in _drop_some(queue, is_doomed or _any):

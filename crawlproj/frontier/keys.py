@@ -194,6 +194,11 @@ def near(crawl: str, shard: int) -> str:
     return f"{tag(crawl, shard)}:near"
 
 
+def outcomes_prefix(crawl: str, shard: int) -> str:
+    """+ bucket: hash, part of a URL's number -> what became of it; + names: hash."""
+    return f"{tag(crawl, shard)}:outcomes:"
+
+
 VECTOR = (
     meta,
     counts,
@@ -224,6 +229,7 @@ VECTOR = (
     resting,
     due,
     near,
+    outcomes_prefix,
 )
 
 

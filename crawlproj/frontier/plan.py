@@ -52,6 +52,10 @@ NO_LIMIT = "without limit"
 _NOTHING = {"cookies": "not shared"}
 """What to tell people where a field says nothing."""
 
+URLS_A_BUCKET = 64
+"""On average, of a shard that is as full as SEEN_CAPACITY says. Redis packs hashes of up to 128
+fields (hash-max-listpack-entries), which takes a quarter of the memory."""
+
 UNLIMITED_PAGES = -1
 """What the scripts read for a crawl without a page budget."""
 
@@ -118,6 +122,9 @@ class Plan:
     cookies: str | None = None
     """None: an older version has begun it, and each worker goes by its own setting."""
 
+    outcomes: bool = Config.outcomes
+    """Whether it is kept of every URL what became of it (frontier/outcome_records.py)."""
+
     shards: int = Config.shards
     seen_capacity: int = Config.seen_capacity
     seen_error_rate: float = Config.seen_error_rate
@@ -173,6 +180,7 @@ class Plan:
             "give_up": self.give_up or 0,
             "plan": encoded,
             **({"refresh": self.revisits_per_s / self.shards} if self.refresh else {}),
+            **({"outcomes": self._outcome_buckets} if self.outcomes else {}),
             **({"novelty": self.novelty} if self.novelty else {}),
             **({"group": self.group} if self.group != HOST else {}),
             **({"pages_per_domain": self.pages_per_domain} if self.pages_per_domain else {}),
@@ -217,6 +225,11 @@ class Plan:
     def gives_up(self, failures: int) -> bool:
         """Whether a host is given up that has failed so often in a row."""
         return self.give_up is not None and failures >= self.give_up
+
+    @property
+    def _outcome_buckets(self) -> int:
+        """Enough that Redis packs each, as long as the crawl has no more URLs than planned."""
+        return self.seen_capacity // self.shards // URLS_A_BUCKET + 1
 
     def _share(self, shard: int) -> int:
         if self.pages is None:

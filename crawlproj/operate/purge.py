@@ -10,11 +10,14 @@ from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.hosts import read_host
 from crawlproj.frontier.levels import FIRST, HIGHEST, LOWEST, MOVED, REVISIT, seed_level
+from crawlproj.frontier.outcome_records import NAMES
 from crawlproj.frontier.readings import MOST_LAYERS
 from crawlproj.operate.history import Span
 from crawlproj.output.watching import Steps, Watch, unwatched
 
 AT_ONCE = 500
+MOST_BUCKETS = 100_000_000
+"""Of outcomes; a number beyond is none of ours."""
 
 
 async def purge(frontier: Frontier, seeds_key: str | None = None, watch: Watch = unwatched) -> None:
@@ -34,6 +37,7 @@ async def purge(frontier: Frontier, seeds_key: str | None = None, watch: Watch =
             await client.unlink(keys.line_prefix(crawl, number).encode() + group)
         seen = keys.seen_prefix(crawl, number)
         await client.unlink(*(f"{seen}{layer}" for layer in range(MOST_LAYERS)))
+        await _unlink_outcomes(frontier, number)
         past = keys.history_prefix(crawl, number)
         await client.unlink(*(f"{past}{span.step_s}" for span in Span))
         await client.unlink(*keys.vector(crawl, number))
@@ -52,6 +56,18 @@ async def _fields(frontier: Frontier, key: str) -> list[bytes]:
     with suppress(ResponseError):
         return list(await frontier.client.hkeys(key))
     return []
+
+
+async def _unlink_outcomes(frontier: Frontier, number: int) -> None:
+    prefix, buckets = keys.outcomes_prefix(frontier.crawl, number), 0
+    with suppress(ResponseError, ValueError):
+        found = await frontier.client.hget(keys.meta(frontier.crawl, number), "outcomes")
+        buckets = min(int(found or 0), MOST_BUCKETS)
+    for start in range(0, buckets, AT_ONCE):
+        await frontier.client.unlink(
+            *(f"{prefix}{bucket}" for bucket in range(start, min(buckets, start + AT_ONCE)))
+        )
+    await frontier.client.unlink(f"{prefix}{NAMES}")
 
 
 async def _host_count(frontier: Frontier) -> int:

@@ -1,8 +1,8 @@
 """What became of one URL: looked for in every state that the frontier knows, then in the files.
 
-The frontier does not remember single URLs that are done or filtered, which keeps it small: only
-rows on this machine and the seen filter know of them. Changes nothing. Too slow for the crawl
-itself, since a long queue is read from end to end.
+The frontier does not remember single URLs that are done or filtered, which keeps it small, unless
+FRONTIER_OUTCOMES has it do so: else only rows on this machine and the seen filter know of them.
+Changes nothing. Too slow for the crawl itself, since a long queue is read from end to end.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from crawlproj.discover.rules import REDIRECTED, Rules
 from crawlproj.frontier import keys, seen_keys
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.shard import Shard
+from crawlproj.operate import ended
 from crawlproj.operate.why_states import LOOKS, Trace
 from crawlproj.urls import DROPPED_PARAMS, Url, UrlError, normalise
 
@@ -62,7 +63,7 @@ async def _usable(
 ) -> Trace:
     """As the frontier knows it, or else the files, or what can be told from the seen filter."""
     shard = frontier.shard_of(url.host)
-    for look in LOOKS:
+    for look in (*LOOKS, ended.outcome):
         if found := await look(shard, url):
             return found
     if found := _row(folder, url):
@@ -72,7 +73,7 @@ async def _usable(
     if found := await _filtered(frontier, shard, url, rules):
         return found
     if await _is_seen(shard, key):
-        return await _taken_in(url, refusal_of)
+        return await _taken_in(shard, url, key, refusal_of)
     name = rules.scope_name(url)
     refusal = rules.refusal(url, 0, await frontier.in_scope((name, REDIRECTED + name)))
     if refusal:
@@ -80,12 +81,14 @@ async def _usable(
     return Trace(NEVER, "never seen: neither a seed nor a link on a page that was fetched", {})
 
 
-async def _taken_in(url: Url, refusal_of: Refusal | None) -> Trace:
+async def _taken_in(shard: Shard, url: Url, key: str, refusal_of: Refusal | None) -> Trace:
     """It is over with it, and nothing is written of it here."""
     if refusal_of and (reason := await refusal_of(url.host, str(url))):
         text = f"was taken in and not fetched: {_NOT_FETCHED[reason]}"
         return Trace("filtered", text, {"reason": reason})
-    return Trace(SEEN, "was taken in; it is done or filtered, with no row on this machine", {})
+    text = "was taken in; it is done or filtered, with no row on this machine"
+    doubt = await ended.doubt(shard, key)
+    return Trace(SEEN, text + ended.doubt_in_words(doubt), {"false_positive": doubt})
 
 
 def _row(folder: Path, url: Url) -> Trace | None:

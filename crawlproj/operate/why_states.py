@@ -17,6 +17,7 @@ from crawlproj.frontier.shard import Shard
 from crawlproj.frontier.wire import unpack, unpack_all
 from crawlproj.frontier.worker_names import plain
 from crawlproj.items import utc_timestamp
+from crawlproj.operate import next_turn
 from crawlproj.plural import counted
 from crawlproj.urls import Url
 
@@ -41,8 +42,9 @@ async def queued(shard: Shard, url: Url) -> Trace | None:
             if about := _is(url, entry):
                 visited = last_visit(entry)
                 priority = visited[0] if visited else priority_of(level)
-                text = f"queued with priority {priority}, {ahead:,} of its host are before it"
-                details = {"priority": priority, "ahead": ahead}
+                turn = await next_turn.read(shard, url.host, record, ahead)
+                text = f"queued with priority {priority}, {ahead:,} of its host are before it{turn}"
+                details = {"priority": priority, "ahead": ahead, **turn.details}
                 return Trace("queued", text + _found(about), details | _origin(about))
             ahead += 1
     return None

@@ -190,6 +190,45 @@ def test_why_finds_a_url_that_waits_is_fetched_or_is_not_followed(fleet: Fleet) 
         fleet.workers[0].kill()
 
 
+def test_why_knows_of_every_url_of_a_crawl_that_keeps_outcomes_without_its_files(
+    fleet: Fleet,
+) -> None:
+    robots = Reply(body=b"User-agent: *\nDisallow: /no", headers={"Content-Type": "text/plain"})
+    routes: dict[str, Route] = {
+        "/robots.txt": robots,
+        "/": Reply(body=b"<a href=/no>n</a><a href=/a>a</a><a href=/gone>g</a>"),
+        "/a": Reply(),
+    }
+    with Origin(routes) as origin:
+        settings = {"FRONTIER_OUTCOMES": "True", "CRAWL_WORKER_ID": "box"}
+        worker = fleet.start(settings, seeds=origin.url("/"), delay=0)
+        assert worker.wait(30) == "finished"
+        told = {
+            path: json_of(fleet.command("why", "site", origin.url(path), "--json"))
+            for path in ("/", "/a", "/no", "/gone", "/other")
+        }
+    assert (told["/a"]["state"], told["/a"]["status"], told["/a"]["worker"]) == ("done", 200, "box")
+    assert told["/a"]["at"] >= str(fleet.status()["started_at"])[:19]
+    assert (told["/no"]["state"], told["/no"]["reason"]) == ("filtered", "robots")
+    assert "the host's robots.txt disallows it" in told["/no"]["text"]
+    assert (told["/gone"]["state"], told["/other"]["state"]) == ("dead", "never seen")
+
+
+def test_why_tells_how_sure_the_seen_filter_is_and_when_a_queued_url_has_its_turn(
+    fleet: Fleet,
+) -> None:
+    page = Reply(body=b"".join(b"<a href=/%d>x</a>" % n for n in range(20)))
+    with Origin({"/robots.txt": Reply(status=404), "/": page}, default=Reply()) as origin:
+        worker = fleet.start(seeds=origin.url("/"), delay=3)
+        wait_for(lambda: fleet.status()["queued"] > 10, "links are queued")
+        told = json_of(fleet.command("why", "site", origin.url("/19"), "--json"))
+        assert told["state"] == "queued" and told["host_next_s"] <= 3
+        assert told["at_least_s"] >= 3 * told["ahead"] > 30
+        seen = json_of(fleet.command("why", "site", origin.url("/"), "--json"))
+        assert seen["state"] == "seen" and 0 <= seen["false_positive"] < 0.001
+        worker.kill()
+
+
 def test_why_without_a_crawl_says_so(fleet: Fleet) -> None:
     code, told = why(fleet, "http://a/")
     assert (code, told["state"], told["text"]) == (1, "never seen", "there is no crawl 'site' yet")

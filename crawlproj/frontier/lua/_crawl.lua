@@ -13,7 +13,7 @@
 local CRAWL = redis.call('HMGET', META, 'epoch', 'state', 'per_host', 'pages_per_host',
                          'pages', 'deadline_ms', 'delay_ms', 'max_attempts', 'skew_ms',
                          'give_up', 'novelty', 'turns', 'group', 'pages_per_domain', 'holds',
-                         'clock_ms', 'cookies', 'shortage')
+                         'clock_ms', 'cookies', 'shortage', 'outcomes')
 local epoch, asked_ms, step_ms, before_ms = ARGV[1]:match('^(%S*) ?(%d*) ?(%d*) ?(%d*)')
 if not CRAWL[1] then return redis.error_reply('WIPED no crawl is open here') end
 if CRAWL[1] ~= epoch then return redis.error_reply('EPOCH another crawl has begun') end

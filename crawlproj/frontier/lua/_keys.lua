@@ -40,6 +40,7 @@
 --                      that are done, or sitemaps that were read, and are to be revisited
 --  28 DUE      zset    the same numbers, by when their URLs are due (ms)
 --  29 NEAR     hash    fingerprints of pages, and where to look for them, see find_near.lua
+--  30 OUTCOMES prefix  + bucket, or names -> hash, see _outcomes.lua
 local META, COUNTS, HOSTS, READY, WAITING, DELAYED, WORKERS, ABOUT, DEAD, SEEDS, AUDIT, SCOPE,
       LAYERS, SEEN, QUEUE, LEASED, FOUND, PATTERNS, SET_ASIDE, GROUPS, LINE, UPDATES, COOKIES,
-      OLD_SCOPE, PAYLOADS, HISTORY, RESTING, DUE, NEAR = unpack(KEYS)
+      OLD_SCOPE, PAYLOADS, HISTORY, RESTING, DUE, NEAR, OUTCOMES = unpack(KEYS)

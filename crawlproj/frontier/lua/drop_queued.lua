@@ -8,13 +8,16 @@
 --include _crawl.lua
 --include _damage.lua
 --include _hosts.lua
+--include _dead_letters.lua
+--include _outcomes.lua
 local REASON = 'deleted'
 local name, level = ARGV[2], tonumber(ARGV[3])
 local key = queue_of(name, level)
 
 local function deleted(entries)
-  if NOVELTY then
-    for _, entry in ipairs(entries) do forget_found(name, entry) end
+  for _, entry in ipairs(entries) do
+    if NOVELTY then forget_found(name, entry) end
+    note_outcome(name, entry, 'scrapy drop', 0, REASON)
   end
   reserve(name, level, -#entries)
   count('queued', -#entries)

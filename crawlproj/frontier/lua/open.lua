@@ -33,12 +33,14 @@ local MOST_RUNS_BYTES = 20000  -- the oldest of more than a thousand runs are fo
 local function deadline_from(now) return lasts_ms > 0 and now + lasts_ms or 0 end
 
 -- Where clear.lua is to begin, if keys are left that are named after hosts, groups, patterns or
--- workers. A crawl that has ended can only have some of patterns: nothing is queued or leased.
+-- workers, or that say what became of URLs. A crawl that has ended can only have some of patterns and
+-- of those: nothing is queued or leased.
 local function leftovers()
+  local outcomes = redis.call('HEXISTS', META, 'outcomes') == 1 and 5 or nil
   local left = redis.call('HMGET', COUNTS, 'queued', 'delayed', 'leased')
   local is_empty = (tonumber(left[1]) or 0) + (tonumber(left[2]) or 0) + (tonumber(left[3]) or 0) == 0
-  if (state == 'finished' or waits) and is_empty then return redis.call('EXISTS', PATTERNS) == 1 and 3 or nil end
-  return redis.call('EXISTS', HOSTS, WORKERS, PATTERNS, GROUPS) > 0 and 1 or nil
+  if (state == 'finished' or waits) and is_empty then return redis.call('EXISTS', PATTERNS) == 1 and 3 or outcomes end
+  return redis.call('EXISTS', HOSTS, WORKERS, PATTERNS, GROUPS) > 0 and 1 or outcomes
 end
 
 local function begin(new_epoch)

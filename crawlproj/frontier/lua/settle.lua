@@ -28,6 +28,7 @@
 --include _dead_letters.lua
 --include _resting.lua
 --include _last_worker.lua
+--include _outcomes.lua
 local FIELDS = 14
 local held = LEASED .. ARGV[2]
 local settled, done, bytes, late, statuses = 0, 0, 0, {}, {}
@@ -76,9 +77,11 @@ for at = 1, #items, FIELDS do
       host.pages = host.pages + 1
       if group then load_group(group).pages = load_group(group).pages + 1 end
       done = done + 1
+      note_outcome(name, leased_entry, ARGV[2], status)
       if entry ~= '' then rest(name, entry, 'done', delay_ms) end
     elseif verdict == 'filtered' then
       count('filtered:' .. reason, 1)
+      note_outcome(name, leased_entry, ARGV[2], status, reason)
       if entry ~= '' then rest(name, entry, 'filtered:' .. reason, delay_ms) end
     elseif verdict == 'set_aside' then
       if set_aside(name, reason, entry, KIND.UNFILTERED, level, leased_entry, '') then
