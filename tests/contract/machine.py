@@ -31,6 +31,7 @@ from crawlproj.frontier.levels import FIRST, MOVED, seed_level
 from crawlproj.frontier.messages import Kind, Push, Settlement
 from crawlproj.frontier.plan import Plan
 from crawlproj.frontier.shard import Shard
+from crawlproj.frontier.wire import pack
 from crawlproj.worker import exchange
 from tests.contract.model import Model, Refused
 from tests.contract.mortal import Death, Died, Judged, hand_in
@@ -235,6 +236,7 @@ class FrontierMachine(RuleBasedStateMachine):
                 self.model.status,
                 0,
                 len(self.model.leased.get(name, ())),
+                False,
             ),
         )
 
@@ -299,6 +301,18 @@ class FrontierMachine(RuleBasedStateMachine):
         self._both(
             lambda: self._tick("w1").filter_queued("page_limit"),
             lambda: self.model.filter_queued("page_limit"),
+        )
+
+    @precondition(lambda self: any(host.queues for host in self.model.hosts.values()))
+    @rule(data=st.data())
+    def delete_queued(self, data: st.DataObject) -> None:
+        queues = [(name, at) for name, host in self.model.hosts.items() for at in host.queues]
+        name, level = data.draw(st.sampled_from(sorted(queues)))
+        front = self.model.hosts[name].queues[level][: data.draw(st.integers(1, 4))]
+        doomed = data.draw(st.lists(st.sampled_from(front), unique=True))
+        self._both(
+            lambda: self._tick("w1").call("drop_queued", [name, level, pack(front), pack(doomed)]),
+            lambda: self.model.drop_queued(name, level, len(front), doomed),
         )
 
     @precondition(lambda self: self.model.dead)

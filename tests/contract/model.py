@@ -262,6 +262,20 @@ class Model:
         self._place_touched()
         return dropped
 
+    def drop_queued(self, name: str, level: float, count: int, doomed: list[bytes]) -> list[int]:
+        """What stays of the front goes to the end."""
+        host = self._touch(name)
+        front, rest = host.queues[level][:count], host.queues[level][count:]
+        stays = [entry for entry in front if entry not in doomed]
+        host.queues[level] = rest + stays
+        if not host.queues[level]:
+            del host.queues[level]
+        gone = len(front) - len(stays)
+        is_seed = HIGHEST < level < REVISIT
+        self._count(queued=-gone, reserved=-gone * is_seed, **{"filtered:deleted": gone})
+        self._place_touched()
+        return [len(front), gone]
+
     def retry_dead(self, letters: list[int]) -> int:
         if self.status == "finished":
             raise Refused("CrawlFinished")
