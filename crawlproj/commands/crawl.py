@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
+from contextlib import suppress
 
 from scrapy.commands import crawl
 from scrapy.exceptions import UsageError
@@ -13,6 +14,7 @@ from scrapy.utils.project import inside_project
 from crawlproj.engine import memory_limit
 from crawlproj.engine.commands import MakesCrawler
 from crawlproj.errors import ConfigError, CrawlError
+from crawlproj.operate import logs
 from crawlproj.operate.command import check_project, check_start, hide_usage
 from crawlproj.running import is_in_use
 
@@ -44,6 +46,9 @@ class Command(MakesCrawler, crawl.Command):
         assert self.settings is not None
         check_project(self.settings)
         super().process_options(args, opts)
+        with suppress(ConfigError):  # said when it starts
+            name = opts.spargs.get("crawl") or self.settings.get("CRAWL_NAME")
+            logs.install(self.settings, name or (args[0] if args else ""))
         if self.settings.get("LOG_LEVEL") != "DEBUG":
             for name in CHATTER:
                 # By a filter, since Scrapy resets the levels of its loggers when it starts.

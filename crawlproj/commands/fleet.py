@@ -25,6 +25,7 @@ from crawlproj.errors import ConfigError
 from crawlproj.operate.command import ProjectCommand, check_start
 from crawlproj.operate.fleet import WorkerSlot
 from crawlproj.operate.fleet_view import FleetView, fleet_view
+from crawlproj.operate.logs import forget_oldest
 from crawlproj.output.gather import gatherings
 
 LOOK_EVERY_S = 0.2
@@ -70,7 +71,13 @@ class Command(ProjectCommand):
         shared = ["-s", f"CRAWL_RUN_ID={run}"]
         files, told = gatherings(self.settings, opts.output, opts.overwrite_output, run)
         command = [*_command(args[0], opts), *shared, *told]
-        fleet = Fleet(command, folder, config.worker_id, fleet_view(start.crawl, start.redis))
+        fleet = Fleet(
+            command,
+            folder,
+            config.worker_id,
+            fleet_view(start.crawl, start.redis),
+            config.log_files,
+        )
         exit_code = fleet.run(opts.workers)
         for file in files:
             print(file.gather(self.settings, may_repeat=fleet.has_lost_workers))
@@ -80,8 +87,11 @@ class Command(ProjectCommand):
 class Fleet:
     """Worker processes, their logs, and their common end."""
 
-    def __init__(self, command: list[str], folder: Path, name: str, view: FleetView) -> None:
+    def __init__(
+        self, command: list[str], folder: Path, name: str, view: FleetView, kept_logs: int
+    ) -> None:
         self._command = command
+        self._kept_logs = kept_logs
         self._view = view
         self._folder = folder
         self._name = name
@@ -95,7 +105,7 @@ class Fleet:
             signal.signal(name, self._pass_on)
         for number in range(1, count + 1):
             log = self._folder / f"worker-{number}.log"
-            _keep_earlier_log(log)
+            _keep_earlier_log(log, self._kept_logs)
             slot = WorkerSlot(f"worker {number}", partial(self._start, log, number))
             self._slots.append(slot)
             self._view.say(f"{slot.name}: process {slot.process.pid}, log in {log}")
@@ -132,6 +142,7 @@ class Fleet:
 
     def _start(self, log: Path, number: int) -> subprocess.Popen[bytes]:
         own = ["-s", f"CRAWL_WORKER_ID={self._name}-{number}"] if self._name else []
+        own += ["-s", f"LOG_FILE={log}"]
         # In a session of its own, so that Ctrl-C reaches it once: from here.
         with log.open("ab") as file:
             return subprocess.Popen(
@@ -149,8 +160,10 @@ class Fleet:
                 slot.process.send_signal(number)
 
 
-def _keep_earlier_log(log: Path) -> None:
-    """Keep the log of an earlier fleet, named by when it was last written to."""
+def _keep_earlier_log(log: Path, kept: int) -> None:
+    """Keep the log of an earlier fleet, named by when it was last written to, and of many the
+    latest."""
+    forget_oldest(log.parent, f"{log.stem}-until-*.log", kept - 1)
     if log.exists():
         written = datetime.fromtimestamp(log.stat().st_mtime, UTC)
         log.rename(log.with_name(f"{log.stem}-until-{written:%Y%m%dT%H%M%S.%fZ}.log"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from crawlproj.config.kinds import NOTIFY, PORT, POSITIVE, TEXT, WORDS
+from crawlproj.config.kinds import COUNT, NOTIFY, PORT, POSITIVE, TEXT, WORDS, one_of
 from crawlproj.config.option import option
 
 
@@ -51,4 +51,23 @@ class WatchOptions:
         (),
         WORDS,
         "names, such as that of a proxy before it, by which `scrapy dashboard` may be asked for",
+    )
+    log_format: str = option(
+        "CRAWL_LOG_FORMAT",
+        "text",
+        one_of("text", "json"),
+        "how workers write their log: `text` as Scrapy, or `json`, one line an event, with worker "
+        "and crawl in each",
+    )
+    log_max_bytes: int = option(
+        "CRAWL_LOG_MAX_BYTES",
+        100_000_000,
+        COUNT,
+        "size at which a log file (of a fleet's worker, or LOG_FILE) is put aside for another",
+    )
+    log_files: int = option(
+        "CRAWL_LOG_FILES",
+        5,
+        COUNT,
+        "log files that are kept beside the one in use, and of earlier fleets, for each worker",
     )
