@@ -43,6 +43,7 @@ class ReadPage(NamedTuple):
     depth: int
     encoding: str = "utf-8"
     is_revisit: bool = False
+    priority: float = 0
 
 
 class Links(Protocol):
@@ -60,7 +61,9 @@ class Links(Protocol):
 
     def read(self, page: ReadPage) -> int: ...
 
-    def redirect(self, url: Url, depth: int, referer: str, passed: list[str]) -> str: ...
+    def redirect(
+        self, url: Url, depth: int, referer: str, passed: list[str], priority: float = 0
+    ) -> str: ...
 
 
 class RankedLinks(Links, Protocol):

@@ -22,7 +22,7 @@ from crawlproj.discover import declared, links
 from crawlproj.discover.conditional import GONE, NOT_MODIFIED
 from crawlproj.discover.seeds import read_seeds, seed_fields
 from crawlproj.errors import RedirectLoop, RedirectNowhere
-from crawlproj.fetch.content import body_size
+from crawlproj.fetch.content import body_size, priority_of
 from crawlproj.frontier.outcomes import Failed, Filtered
 from crawlproj.frontier.records import VISIT
 from crawlproj.items import PageItem, utc_timestamp
@@ -269,8 +269,8 @@ class SiteSpider(scrapy.Spider):
             self._count_left_out(response.url, page.overflow)
         encoding = links.query_encoding(page.encoding)
         is_revisit = VISIT in response.meta
-        read = ReadPage(url, response.body, page.links, base, depth, encoding, is_revisit)
-        return self._discovery().read(read)
+        rest = encoding, is_revisit, priority_of(response)
+        return self._discovery().read(ReadPage(url, response.body, page.links, base, depth, *rest))
 
     def _count_left_out(self, url: str, count: int) -> None:
         assert self.crawler.stats is not None
@@ -286,8 +286,8 @@ class SiteSpider(scrapy.Spider):
         except (RedirectLoop, RedirectNowhere) as error:
             self._fail(response, error)
             return None
-        follow = self._discovery().redirect
-        to = follow(target, response.meta.get("depth", 0), response.url, passed)
+        follow, depth = self._discovery().redirect, response.meta.get("depth", 0)
+        to = follow(target, depth, response.url, passed, priority_of(response))
         if closer := self._crawl().closer_reading:
             closer.note_redirect(response.url, to)
         return self._page(response, redirect_to=to)

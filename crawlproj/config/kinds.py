@@ -191,7 +191,7 @@ def _folder(raw: Any) -> str:
 
 
 def _strategy(raw: Any) -> str:
-    if raw in ("breadth", "weighted", "novelty") or re.fullmatch(r"[\w.]+\.\w+", str(raw)):
+    if raw in ("breadth", "weighted", "novelty", "opic") or re.fullmatch(r"[\w.]+\.\w+", str(raw)):
         return str(raw)
     raise ValueError
 
@@ -281,4 +281,6 @@ PARAMS = Accepts(_params, "give names such as ref, utm_* or sid~, separated by c
 CRAWL_NAME = Accepts(
     _crawl_name, "give a name of letters, digits, dots, dashes and underscores, such as docs"
 )
-STRATEGY = Accepts(_strategy, "give breadth, weighted, novelty or the dotted path of a function")
+STRATEGY = Accepts(
+    _strategy, "give breadth, weighted, novelty, opic or the dotted path of a function"
+)

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from crawlproj.discover.quarantine import REASON, Quarantine
-from crawlproj.discover.ranking import Candidate, Strategy
+from crawlproj.discover.ranking import Candidate, Opic, Strategy
 from crawlproj.discover.sitemap_reading import MOST_STEPS, SITEMAP
 from crawlproj.frontier import seen_keys
 from crawlproj.frontier.levels import HIGHEST, level
@@ -78,6 +78,8 @@ class Discovery:
         self._worker = worker
         self._rules = rules
         self._strategy = strategy
+        self._opic = strategy if isinstance(strategy, Opic) else None
+        self._share = 1.0
         self._queue_robots_txt = queue_robots_txt
         self._quarantine = quarantine
         self._drop = drop
@@ -120,6 +122,7 @@ class Discovery:
         """Take in a page: its links, and what it says of its URL's pattern; returns how many links
         could be used."""
         before = self._offered
+        self._share_out(page.priority, len(page.hrefs))
         usable = self.follow(page.hrefs, page.base, page.depth + 1, str(page.url), page.encoding)
         if not page.is_revisit:  # which would look like a page of its pattern that repeats another
             self._quarantine.weigh(page.url, page.body, self._offered > before)
@@ -155,6 +158,11 @@ class Discovery:
         self._worker.count_seen(repeated)
         return usable
 
+    def _share_out(self, priority: float, links: int) -> None:
+        """So many links come from a page of that priority."""
+        if self._opic is not None:
+            self._share = self._opic.share(priority, links)
+
     def _remember(self, host: str, folder: str, href: str, url: Url) -> None:
         """Remember a link by its text on this host's pages, or on those of this folder, and by its
         normal form, for other spellings."""
@@ -165,6 +173,11 @@ class Discovery:
             known.add(folder, href)
         if _is_the_same_everywhere(url.path):
             known.add(*url)
+
+    def follow_listed(self, urls: Sequence[str], base: Url, depth: int) -> None:
+        """Offer URLs that a sitemap lists: they share what a seed has."""
+        self._share_out(0, len(urls))
+        self.follow(urls, base, depth, str(base))
 
     def sitemap(self, href: str, base: Url, steps: int) -> None:
         """Offer a sitemap to which so many others have led; only its host is judged."""
@@ -183,9 +196,12 @@ class Discovery:
             entry = encode_rest(url.path, {"meta": {SITEMAP: steps}}, 0, str(base))
             self._worker.push(Push(Kind.LINK, url.host, HIGHEST, entry, key))
 
-    def redirect(self, url: Url, depth: int, referer: str, passed: list[str]) -> str:
-        """Offer where a page redirects to, with the URLs that led there; returns the URL.
-        A redirected seed is still a seed: where it leads is in scope."""
+    def redirect(
+        self, url: Url, depth: int, referer: str, passed: list[str], priority: float = 0
+    ) -> str:
+        """Offer where a page of that priority redirects to, with the URLs that led there; returns
+        the URL. A redirected seed is still a seed: where it leads is in scope."""
+        self._share_out(priority, 1)
         if depth == 0:
             self._push(Kind.SEED, url, depth, referer, passed)
         else:
@@ -217,7 +233,7 @@ class Discovery:
 
     def _link(self, kind: Kind, url: Url, depth: int, referer: str, passed: Passed) -> Push:
         pages = self._host_pages.get(url.host, 0)
-        priority = self._strategy(Candidate(url, depth, pages))
+        priority = self._strategy(Candidate(url, depth, pages, self._share))
         entry = encode_link(url.path, depth, referer if self._keeps_referer else "", passed)
         rank = self._worker.frontier.plan.level_of(priority, is_seed=kind == Kind.SEED)
         return Push(kind, url.host, rank, entry, seen_keys.page(url))

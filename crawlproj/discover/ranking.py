@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import astuple, dataclass, fields
 from importlib import import_module
+from math import log2
 from typing import Any, NamedTuple
 
 from crawlproj.discover.url_shapes import is_document, is_media
 from crawlproj.errors import ConfigError
+from crawlproj.frontier.levels import HIGHEST, LOWEST
 from crawlproj.urls import Url
 
 
@@ -24,6 +26,8 @@ class Candidate(NamedTuple):
     depth: int
     host_pages: int
     """Pages of its host that all workers together have fetched so far."""
+    share: float = 1.0
+    """What it has of the cash of the page that it was found on, under `opic`; a seed has 1."""
 
     @property
     def domain_pages(self) -> int:
@@ -83,8 +87,44 @@ class Novelty:
         return " ".join(str(weight) for weight in astuple(self))
 
 
-breadth, weighted, novelty = Breadth(), Weighted(), Novelty()
-STRATEGIES: dict[str, Strategy] = {"breadth": breadth, "weighted": weighted, "novelty": novelty}
+STEPS = 4
+"""Levels of a queue from an amount of cash to twice as much."""
+OWN = 0.15
+"""What a page has to share out beside 0.85 of what it was given, as PageRank has it. Without, cash
+that is given to pages that have been fetched would be gone, and the crawl would go by depth."""
+
+
+@dataclass(frozen=True)
+class Opic:
+    """On-line page importance: a page that is fetched shares its cash out among its links, and the
+    URL that has been given most so far is fetched next. A priority is the logarithm of the cash, so
+    that levels say what a page has to share out, and nothing else needs to be kept or sent."""
+
+    def __call__(self, candidate: Candidate) -> float:
+        return STEPS * log2(candidate.share)
+
+    def share(self, priority: float, links: int) -> float:
+        """What each link has of the cash of a page with that priority."""
+        cash: float = 2.0 ** (max(LOWEST, min(HIGHEST, priority)) / STEPS)
+        return (OWN + (1 - OWN) * cash) / max(1, links)
+
+    def __str__(self) -> str:
+        """As the frontier's scripts read it."""
+        return f"opic {STEPS}"
+
+
+breadth, weighted, novelty, opic = Breadth(), Weighted(), Novelty(), Opic()
+STRATEGIES: dict[str, Strategy] = {
+    "breadth": breadth,
+    "weighted": weighted,
+    "novelty": novelty,
+    "opic": opic,
+}
+
+
+def ranked_by_scripts(found: Strategy) -> str:
+    """The weights of a strategy by which links are ranked again in Redis; "" for others."""
+    return str(found) if isinstance(found, Novelty | Opic) else ""
 
 
 def strategy(name: str, weights: Mapping[str, Any] | None = None) -> Strategy:

@@ -108,7 +108,7 @@ class SitemapReader:
     async def _follow(self, response: Response, urls: list[str]) -> None:
         base, depth = normalise(response.url), response.meta["depth"] + 1
         for start in range(0, len(urls), AT_ONCE):
-            self._discovery.follow(urls[start : start + AT_ONCE], base, depth, response.url)
+            self._discovery.follow_listed(urls[start : start + AT_ONCE], base, depth)
             await asyncio.sleep(0)
 
 

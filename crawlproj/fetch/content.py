@@ -72,6 +72,11 @@ def body_size(response: Response) -> int:
     return int(announced) if announced.isdigit() else 0
 
 
+def priority_of(response: Response) -> int:
+    """By which a response was asked for."""
+    return response.request.priority if response.request else 0
+
+
 def _is_exempt(request: Request) -> bool:
     # Scrapy's mark on requests that are not a spider's.
     return request.callback is NO_CALLBACK or not EXEMPT.isdisjoint(request.meta)

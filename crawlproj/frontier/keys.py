@@ -124,7 +124,7 @@ def leased_prefix(crawl: str, shard: int) -> str:
 
 
 def found(crawl: str, shard: int) -> str:
-    """Hash: how often each queued link was found, where the strategy counts it."""
+    """Hash: what the links to each queued one are worth, where the strategy counts it."""
     return f"{tag(crawl, shard)}:found"
 
 

@@ -52,7 +52,9 @@ class Detached:
             usable += 1
         return usable
 
-    def redirect(self, url: Url, depth: int, referer: str, passed: list[str]) -> str:
+    def redirect(
+        self, url: Url, depth: int, referer: str, passed: list[str], priority: float = 0
+    ) -> str:
         """Note where a redirect leads; returns that."""
         self._note(url, depth, referer, redirects=list(passed))
         return str(url)

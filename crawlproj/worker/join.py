@@ -19,7 +19,7 @@ from scrapy.spiderloader import get_spider_loader
 from scrapy_redis.spiders import RedisMixin
 
 from crawlproj.config import BY_URL, Config
-from crawlproj.discover.ranking import Novelty, strategy
+from crawlproj.discover.ranking import ranked_by_scripts, strategy
 from crawlproj.discover.seeds import LIST, SET, SORTED_SET, SeedList, read_seeds
 from crawlproj.errors import ConfigError
 from crawlproj.frontier import keys
@@ -53,8 +53,7 @@ _GREETINGS = {
 def plan_of(config: Config, spider: str = "") -> Plan:
     """What this worker would begin a crawl with."""
     ranking = strategy(config.strategy, config.weights)
-    novelty = str(ranking) if isinstance(ranking, Novelty) else ""
-    return Plan.of(config, spider=spider, novelty=novelty)
+    return Plan.of(config, spider=spider, novelty=ranked_by_scripts(ranking))
 
 
 async def join(

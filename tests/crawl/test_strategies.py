@@ -67,3 +67,21 @@ def test_novelty_raises_queued_pages_by_the_links_to_them(fleet: Fleet) -> None:
     graph = {"/": ["/a", "/b", "/c", "/d"], "/a": ["/d", "/c"], "/d": ["/b"], "/c": ["/e"]}
     order = ["/", "/a", "/d", "/c", "/b", "/e"]
     assert fetched(fleet, graph, strategy="novelty") == order
+
+
+def test_opic_fetches_next_what_has_been_given_the_most_cash(fleet: Fleet) -> None:
+    """A page shares out 0.15 and 0.85 of what it was given, in steps of a quarter of a doubling.
+
+    / gives a third to each of a, b and c. a is first, and gives 0.45 to d alone, which passes b and
+    c, and gives 0.5 to h. Then b gives 0.22 to e and f each, and c as much to f and g: f has 0.45
+    and passes e, which has waited longer.
+    """
+    graph = {
+        "/": ["/a", "/b", "/c"],
+        "/a": ["/d"],
+        "/b": ["/e", "/f"],
+        "/c": ["/f", "/g"],
+        "/d": ["/h"],
+    }
+    order = ["/", "/a", "/d", "/h", "/b", "/c", "/f", "/e", "/g"]
+    assert fetched(fleet, graph, strategy="opic") == order

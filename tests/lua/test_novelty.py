@@ -1,10 +1,10 @@
-"""push.lua and lease.lua under the strategy `novelty`: in-links raise a queued URL in place."""
+"""push.lua and lease.lua under `novelty` and `opic`: in-links raise a queued URL in place."""
 
 from __future__ import annotations
 
 import msgpack
 
-from crawlproj.discover.ranking import Novelty
+from crawlproj.discover.ranking import Novelty, Opic
 from crawlproj.frontier.messages import Push
 from crawlproj.frontier.records import encode_link
 from tests.lua.helpers import A, B, HandCrawl, link
@@ -12,8 +12,8 @@ from tests.lua.helpers import A, B, HandCrawl, link
 WEIGHTS = str(Novelty())
 
 
-def found(host: str, path: str) -> Push:
-    return link(host, path, 1)._replace(entry=encode_link(path, 0))
+def found(host: str, path: str, level: float = 1) -> Push:
+    return link(host, path, level)._replace(entry=encode_link(path, 0))
 
 
 def leased_paths(worker: object, wanted: int = 100) -> list[str]:
@@ -70,4 +70,26 @@ def test_a_link_that_was_dropped_with_its_queue_does_not_rise_again(crawl: HandC
     state = crawl.state()
     assert state.counts["filtered:host_limit"] == 1
     worker.push(found(A, "/1"))
+    assert crawl.state().queues == {}
+
+
+def test_under_opic_the_cash_of_links_adds_up_and_the_richest_comes_first(crawl: HandCrawl) -> None:
+    """Four levels are twice the cash: 1/4 is level -8, 1/2 is -4, 3/8 rounds to -6."""
+    crawl.open(per_host=10, novelty=str(Opic()))
+    worker = crawl.worker()
+    worker.push(found(A, "/1", -4), found(A, "/2", -8), found(A, "/3", -8))
+    assert crawl.state().hosts[A].levels == [-8, -4]
+    worker.push(found(A, "/3", -12), found(A, "/2", -8), found(A, "/2", -8))
+    assert crawl.state().hosts[A].levels == [-6, -4, -2]
+    assert leased_paths(worker) == ["/2", "/1", "/3"]
+
+
+def test_under_opic_cash_for_pages_that_are_fetched_is_gone(crawl: HandCrawl) -> None:
+    crawl.open(novelty=str(Opic()))
+    worker = crawl.worker()
+    worker.push(found(A, "/1", -4))
+    lease = worker.lease_one()
+    worker.push(found(A, "/1", 0))
+    worker.done(lease)
+    assert worker.lease().leases == []
     assert crawl.state().queues == {}

@@ -36,7 +36,10 @@ BAD: dict[str, tuple[list[Any], str]] = {
     "CRAWL_PAGES_PER_HOST": (NOT_COUNTS, WHOLE),
     "CRAWL_PAGES_PER_DOMAIN": (NOT_COUNTS, WHOLE),
     "CRAWL_MINUTES": (["0", "-1", "long", math.inf, math.nan], "give minutes, more than 0"),
-    "CRAWL_STRATEGY": (["best", "", "a b.c", 5], "give breadth, weighted, novelty or the dotted"),
+    "CRAWL_STRATEGY": (
+        ["best", "", "a b.c", 5],
+        "give breadth, weighted, novelty, opic or the dotted",
+    ),
     "CRAWL_WEIGHTS": (["heavy", 5], 'give a table such as {"depth": '),
     "CRAWL_NOFOLLOW": (["perhaps"], "give true or false"),
     "CRAWL_TRAPS": (["perhaps"], "give true or false"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawlproj.discover.ranking import STRATEGIES, Candidate
+from crawlproj.discover.ranking import STRATEGIES, Candidate, opic
 from crawlproj.frontier.levels import level
 from crawlproj.urls import Url
 
@@ -50,3 +50,24 @@ def test_weighted_is_the_sum_of_what_is_known_of_a_link(
 @pytest.mark.parametrize(("depth", "host_pages"), [(0, 0), (50, 3), (3, 10_000)])
 def test_breadth_ranks_nothing(depth: int, host_pages: int) -> None:
     assert STRATEGIES["breadth"](Candidate(Url("http://a", "/x.jpg"), depth, host_pages)) == 0
+
+
+@pytest.mark.parametrize(
+    ("priority", "links", "share", "expected"),
+    [
+        (0, 1, 1, 0),
+        (0, 4, 0.25, -8),
+        (-8, 2, 0.18125, -10),
+        (4, 0, 1.85, 4),
+        (-(10**9), 1, 0.15, -11),
+    ],
+)
+def test_opic_shares_out_what_a_priority_stands_for(
+    priority: float, links: int, share: float, expected: int
+) -> None:
+    assert opic.share(priority, links) == pytest.approx(share)
+    assert level(opic(Candidate(Url("http://a", "/"), 1, 0, share))) == expected
+
+
+def test_a_seed_has_as_much_cash_as_any_other() -> None:
+    assert opic(Candidate(Url("http://a", "/"), 0, 0)) == 0

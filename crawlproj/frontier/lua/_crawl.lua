@@ -34,9 +34,12 @@ local COOKIE_CHANGES = tonumber(CRAWL[17] or 0) or 0
 -- Workers that had nothing to do: see _shortage.lua.
 local SHORTAGE = CRAWL[18]
 
--- Weights of the strategy that ranks hosts too: see Novelty in discover/ranking.py.
+-- Weights of a strategy by which links rise that are found again: see Novelty and Opic in
+-- discover/ranking.py. The former ranks hosts too; of the latter `steps` are levels for twice the cash.
 local NOVELTY
-if CRAWL[11] then
+if CRAWL[11] and CRAWL[11]:sub(1, 5) == 'opic ' then
+  NOVELTY = {start = 0, per_page = 0, per_mention = 0, steps = tonumber(CRAWL[11]:sub(6))}
+elseif CRAWL[11] then
   local start, per_page, per_link, per_mention = CRAWL[11]:match('(%S+) (%S+) (%S+) (%S+)')
   NOVELTY = {start = tonumber(start), per_page = tonumber(per_page),
              per_link = tonumber(per_link), per_mention = tonumber(per_mention)}

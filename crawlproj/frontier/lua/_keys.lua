@@ -26,7 +26,7 @@
 --  15 QUEUE    prefix  + level:host      -> list of entries, first come first served
 --  16 LEASED   prefix  + worker          -> hash token -> msgpack of host, level, entry, kept, group; kept is
 --                                              1 once its request has ended, see settle.lua
---  17 FOUND    hash    key of a queued link -> msgpack {times found, level, entry}
+--  17 FOUND    hash    key of a queued link -> msgpack {worth of the links to it, level, entry}
 --  18 PATTERNS hash    "host pattern" -> msgpack {why, at_ms, released_ms or 0, URLs}
 --  19 SET_ASIDE prefix  + host pattern    -> list of msgpack {kind, level, entry, key}
 --  20 GROUPS   hash    group of hosts -> msgpack {out, cooling, pages, at, kept, hold, per, reserved}

@@ -64,10 +64,10 @@ fetch_hosts(touched)
 for at = 1, #items, FIELDS do
   local kind, name, level, entry, bits, key, sampled = unpack(items, at, at + FIELDS - 1)
   local layer = seen(kind, bits, key, sampled)
-  if NOVELTY and kind == KIND.LINK then load_host(name).mentions = (load_host(name).mentions or 0) + 1 end
+  if NOVELTY and NOVELTY.per_mention > 0 and kind == KIND.LINK then load_host(name).mentions = (load_host(name).mentions or 0) + 1 end
   if layer then
     count('duplicates', 1)
-    if kind == KIND.LINK then found_again(name, entry) end
+    if kind == KIND.LINK then found_again(name, level, entry) end
   else
     if kind == KIND.FILTERED then
       count('filtered:' .. entry, 1)

@@ -1,0 +1,80 @@
+"""`scrapy rank site`: the pages of a crawl by their importance, from the links among them."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from crawlproj.config import Config
+from crawlproj.operate.command import ProjectCommand, check_file, offer_json, show
+from crawlproj.operate.table import table
+from crawlproj.output.folder import NothingThere, sources_of
+from crawlproj.output.rows import harmless
+from crawlproj.plural import counted
+
+if TYPE_CHECKING:
+    from crawlproj.output.link_rank import RankedPage, Ranks
+
+
+class Command(ProjectCommand):
+    arguments = "<crawl> [FOLDER…] [--most N] [-o FILE]"
+    summary = "Rank the pages of a crawl by the links among them"
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("-o", "--output", metavar="FILE", help="write all pages there, as CSV")
+        parser.add_argument("--most", metavar="N", type=int, default=50, help="pages to list (50)")
+        offer_json(parser)
+
+    def act(self, args: list[str], opts: argparse.Namespace) -> int:
+        from crawlproj.output.link_rank import rank, ranked_pages  # DuckDB is large
+        from crawlproj.output.tables import open_tables
+
+        assert self.settings is not None
+        if not args:
+            raise self.wrong_use("give the crawl's name")
+        check_file(opts.output)
+        own = Path(Config.from_settings(self.settings).output) / args[0]
+        sources = sources_of(own, args[1:])
+        if not any(map(Path.is_dir, sources)):
+            raise NothingThere(f"Nothing in {own}: run the crawl first, or check its name")
+        with open_tables(sources) as tables:
+            ranks = rank(tables)
+            pages = list(ranked_pages(tables, ranks, max(0, opts.most)))
+            if opts.output:
+                _write(Path(opts.output), ranked_pages(tables, ranks))
+        told = {
+            "pages": [page._asdict() for page in pages],
+            "total": len(ranks.pagerank),
+            "links": ranks.links,
+            "harmonic": "exact" if ranks.is_exact else "estimated",
+        }
+        show(opts, told, _to_text(pages, ranks))
+        return 0
+
+
+def _to_text(pages: list[RankedPage], ranks: Ranks) -> str:
+    rows = [
+        (f"{page.pagerank:.6f}", f"{page.harmonic:.4f}", f"{page.in_links:,}", page.url)
+        for page in pages
+    ]
+    lines = table(("pagerank", "harmonic", "in_links", "url"), rows, numbers=range(3))
+    all_pages, links = counted(len(ranks.pagerank), "page"), counted(ranks.links, "link")
+    estimated = "" if ranks.is_exact else "; harmonic centrality is estimated"
+    return "\n".join([*lines, "", f"{all_pages}, {links} among them{estimated}"])
+
+
+def _write(to: Path, pages: Iterable[RankedPage]) -> None:
+    """Whole, or not at all."""
+    unfinished = to.with_name(f".{to.name}.unfinished")
+    try:
+        with unfinished.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(("url", "pagerank", "harmonic", "in_links"))
+            writer.writerows((harmless(page.url), *page[1:]) for page in pages)
+        unfinished.replace(to)
+    finally:
+        unfinished.unlink(missing_ok=True)
