@@ -58,6 +58,7 @@ class Answers:
         seeds = await join.seed_list_of(self._client, self._settings, crawl)
         if not await crawls.is_known(frontier, seeds.key):
             raise NotThere(f"{crawl}: no such crawl in this Redis")
+        self.names.add(crawl)
         return frontier
 
     async def ping(self) -> None:

@@ -17,12 +17,12 @@ from crawlproj.operate.dashboard.polling import Gently
 FRESH_S = 2.0
 """For how long nothing is looked for after a look that was quick."""
 AT_ONCE = 5000
-REST = 30
-"""Between two calls, in lengths of the first: a list of names is in no hurry."""
+REST, FIRST_REST = 30, 2
+"""Between two calls, in lengths of the first: only who has no names yet is in a hurry."""
 MOST = 50
 """Crawls that are shown and measured, in the order of their names."""
-WAIT_S = 2.0
-"""How long who asks first waits for a look that is not through."""
+WAIT_S = 0.1
+"""How long who asks waits for a look that is not through, while no name is known."""
 
 
 class CrawlNames:
@@ -33,6 +33,7 @@ class CrawlNames:
         self._names: set[str] = set()
         self._looked_at_s = float("-inf")
         self._rest_s = FRESH_S
+        self._has_looked = False
         self._task: asyncio.Task[None] | None = None
 
     async def get(self) -> list[str]:
@@ -41,11 +42,15 @@ class CrawlNames:
         if self._task is None and is_due:
             self._task = asyncio.create_task(self._look())
         if self._task is not None:
-            await asyncio.wait([self._task], timeout=0.1 if self._names else WAIT_S)
+            await asyncio.wait([self._task], timeout=0 if self._names else WAIT_S)
             if self._task.done():
                 task, self._task = self._task, None
                 await task
         return sorted(self._names)[:MOST]
+
+    def add(self, name: str) -> None:
+        """One that somebody has named, and that is there."""
+        self._names.add(name)
 
     async def _look(self) -> None:
         began_s = time.monotonic()
@@ -53,7 +58,7 @@ class CrawlNames:
             found = await self._scan()
         except NoPermissionError:  # this user may not list keys: names have to be given
             found = self._names
-        self._names = found
+        self._names, self._has_looked = found, True
         took_s = time.monotonic() - began_s
         self._looked_at_s, self._rest_s = time.monotonic(), max(FRESH_S, 2 * took_s)
 
@@ -61,7 +66,7 @@ class CrawlNames:
         if isinstance(self._client, RedisCluster):
             return set(await crawls.names(self._client))
         found: set[str] = set()
-        gently, cursor = Gently(REST), 0
+        gently, cursor = Gently(REST if self._has_looked else FIRST_REST), 0
         patterns = [keys.meta("*", 0), keys.start_urls("*")]
         for pattern in patterns:
             before, after = pattern.split("*")
