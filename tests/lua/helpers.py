@@ -201,11 +201,13 @@ def structures(redis: Any, crawl: str = CRAWL, shard: int = 0) -> State:
 
 
 def set_clock(redis: Any, minute: float, crawl: str = CRAWL, shard: int = 0) -> None:
-    """Let the scripts of the shard believe that so many minutes of the crawl have passed."""
+    """Let the scripts of the shard believe that so many minutes of the crawl have passed. A step of
+    the server's clock (`step_clock`) that no script has met yet is taken back."""
     seconds, micros = redis.time()
+    now_ms = seconds * 1000 + micros // 1000
     began_ms = int(redis.hget(keys.meta(crawl, shard), "started_ms"))
-    skew_ms = began_ms + round(minute * MINUTE_MS) - seconds * 1000 - micros // 1000
-    redis.hset(keys.meta(crawl, shard), "skew_ms", skew_ms)
+    skew_ms = began_ms + round(minute * MINUTE_MS) - now_ms
+    redis.hset(keys.meta(crawl, shard), mapping={"skew_ms": skew_ms, "clock_ms": now_ms})
 
 
 def step_clock(redis: Any, minutes: float, crawl: str = CRAWL, shard: int = 0) -> None:

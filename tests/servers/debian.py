@@ -1,4 +1,5 @@
-"""Programs that some tests need and that no Python package carries: a browser, a Prometheus.
+"""Programs that some tests need and that no Python package carries: a browser, a Prometheus, a
+wrong clock.
 
 `python -m tests.servers.debian` installs the missing ones where it may, as root on Debian (a
 container, a CI machine); elsewhere it says what is missing, and the tests that need it are skipped.
@@ -13,7 +14,12 @@ import sys
 
 import pytest
 
-PROGRAMS = {"chromium": "chromium", "prometheus": "prometheus", "promtool": "prometheus"}
+PROGRAMS = {
+    "chromium": "chromium",
+    "faketime": "faketime",
+    "prometheus": "prometheus",
+    "promtool": "prometheus",
+}
 """Each with the package of Debian that has it."""
 
 
