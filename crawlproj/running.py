@@ -123,6 +123,8 @@ class Refresh(Protocol):
 
     def settle(self, attempt: Attempt, settlement: Settlement) -> Settlement: ...
 
+    async def hint(self, modified_s: Mapping[Url, int]) -> None: ...
+
 
 class NearDuplicates(Protocol):
     """Who finds near-copies of pages (discover/near_duplicates.py)."""

@@ -16,6 +16,9 @@ NOT_MODIFIED = 304
 GONE = (404, 410)
 """What a server says of a page that it no longer has."""
 
+NEW, CHANGED, UNCHANGED, IS_GONE = "new", "changed", "unchanged", "gone"
+"""What a visit has found, as rows say it."""
+
 STATUSES = "handle_httpstatus_list"
 """Key of `request.meta`, and attribute of spiders, by which Scrapy knows the statuses, other than
 of success, with which a callback is called."""

@@ -30,7 +30,9 @@ habits change is understood anew after about a hundred."""
 PRIOR_CHANGES = 0.5
 """So many changes, at the usual rate, are assumed of every page before anything is known of it."""
 
-_CHEAPEST, _DEAREST = 1e-15, 1e18
+_ANY_PRICE = log(1e-15), log(1e18)
+_EXACT = 1e-3
+"""Of prices, as logarithms."""
 _STEPS = 64
 _ENOUGH = 1e-4
 
@@ -146,17 +148,34 @@ class Policy:
         """What these pages ask for together."""
         return sum(1 / self.interval_s(page, price) for page in pages)
 
-    def price(self, pages: Sequence[Demand], visits_per_s: float) -> float:
-        """The price at which they ask for as many visits as there are. If even the shortest
-        intervals need fewer, it is as low as can be; if the longest need more, as high."""
-        low, high = log(_CHEAPEST), log(_DEAREST)
-        for _ in range(_STEPS):
+    def price(
+        self, pages: Sequence[Demand], visits_per_s: float, guess: float | None = None
+    ) -> float:
+        """The price at which they ask for as many visits as there are, within a thousandth. If even
+        the shortest intervals need fewer, it is as low as can be; if the longest need more, as
+        high. It is found sooner near a good guess."""
+        low, high = self._around(pages, visits_per_s, guess) if guess else _ANY_PRICE
+        while high - low > _EXACT:
             middle = (low + high) / 2
             if self.visits_per_s(pages, exp(middle)) > visits_per_s:
                 low = middle
             else:
                 high = middle
         return exp(high)
+
+    def _around(
+        self, pages: Sequence[Demand], visits_per_s: float, guess: float
+    ) -> tuple[float, float]:
+        """Two prices, as logarithms, between which the right one is."""
+        found = log(guess)
+        is_low = self.visits_per_s(pages, guess) > visits_per_s
+        far = 0.1
+        while _ANY_PRICE[0] < found < _ANY_PRICE[1]:
+            further = found + far if is_low else found - far
+            if (self.visits_per_s(pages, exp(further)) > visits_per_s) != is_low:
+                return min(found, further), max(found, further)
+            found, far = further, far * 2
+        return _ANY_PRICE
 
 
 def importance_of(priority: float) -> float:

@@ -10,25 +10,30 @@ those that were drawn be due by it. The budget itself is kept by a script of the
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import exp, log
 from typing import TYPE_CHECKING, NamedTuple
 
 from crawlproj.discover.conditional import (
+    CHANGED,
     GONE,
+    IS_GONE,
+    NEW,
     NOT_MODIFIED,
     STATUSES,
+    UNCHANGED,
     ask_if_changed,
     date_of,
     seconds_of,
 )
 from crawlproj.discover.freshness import Demand, Policy, change_rate, importance_of, observe
+from crawlproj.discover.sitemap_reading import REASON, SITEMAP
 from crawlproj.frontier import resting
 from crawlproj.frontier.combined import all_of
 from crawlproj.frontier.levels import priority_of
 from crawlproj.frontier.outcomes import BAD_RECORD, Attempt
-from crawlproj.frontier.records import VISIT, encode_visited
+from crawlproj.frontier.records import VISIT, encode_visited, meta_of
 from crawlproj.frontier.resting import Census, Resting
 from crawlproj.frontier.visits import DIGEST_BYTES, NO_DIGEST, Found, History, Visit, unpack_visit
 
@@ -39,11 +44,12 @@ if TYPE_CHECKING:
     from crawlproj.frontier.frontier import Frontier
     from crawlproj.frontier.messages import Settlement
     from crawlproj.frontier.shard import Shard
+    from crawlproj.urls import Url
 
 CENSUS_EVERY_MS = 5000
-DRAWN = 1000
-"""Pages that a census looks at, on all shards together: the price is then right within some
-percent, and the mean of several within less."""
+DRAWN = 500
+"""Pages that a census looks at, on all shards together, which takes some twenty milliseconds: the
+price is then right within some percent, and the mean of several within less."""
 
 KEPT_OF_PRICE, KEPT_OF_RATE = 0.8, 0.9
 """How much of the last census stays where not all pages were looked at."""
@@ -51,9 +57,6 @@ KEPT_OF_PRICE, KEPT_OF_RATE = 0.8, 0.9
 ASKED_FOR = 1.02
 """Pages are to ask for a little more than the budget has, so that all of it is used: the script
 then lets each wait a little longer."""
-
-NEW, CHANGED, UNCHANGED, IS_GONE = "new", "changed", "unchanged", "gone"
-"""What a visit has found, as rows say it."""
 
 
 class _Drawn(NamedTuple):
@@ -66,16 +69,22 @@ class _Drawn(NamedTuple):
 class Refresher:
     """Makes due pages come, and done ones rest."""
 
-    def __init__(self, frontier: Frontier, spider: Spider) -> None:
+    def __init__(self, frontier: Frontier, statuses: Iterable[int] = ()) -> None:
+        """`statuses` are those, other than of success, with which pages come to their callback in
+        any case."""
         plan = frontier.plan
         self._frontier = frontier
         self._policy = Policy(plan.refresh_policy, plan.refresh_shortest_s, plan.refresh_longest_s)
         self._budget_per_s = plan.revisits_per_s
-        self._statuses = getattr(spider, STATUSES, None) or spider.settings.getlist(
-            "HTTPERROR_ALLOWED_CODES"
-        )
+        self._statuses = tuple(statuses)
         self._census: Census | None = None
         self._read_ms, self._read_at_s = 0, 0.0
+
+    @classmethod
+    def for_spider(cls, frontier: Frontier, spider: Spider) -> Refresher:
+        """With the statuses that it handles, by itself or by a setting."""
+        allowed = spider.settings.getlist("HTTPERROR_ALLOWED_CODES")
+        return cls(frontier, getattr(spider, STATUSES, None) or map(int, allowed))
 
     # Waking
 
@@ -104,15 +113,15 @@ class Refresher:
             share = wish / sum(wishes) if sum(wishes) else 1 / len(drawn)
             due_ms = {page.number: self._due_ms(page) for page in one.pages}
             rate = self._budget_per_s * share
-            await resting.note_census(one.shard, self._census, rate, due_ms)
+            await resting.reschedule(one.shard, due_ms, self._census, rate)
 
     def _found_by(self, drawn: Sequence[_Drawn]) -> Census:
         total = sum(one.total for one in drawn)
         usual = self._census.usual_rate if self._census else self._budget_per_s / total
         pages = [self._demand(page, usual) for one in drawn for page in one.pages]
-        share = len(pages) / total
+        share, guess = len(pages) / total, self._census.price if self._census else None
         found = Census(
-            self._policy.price(pages, ASKED_FOR * self._budget_per_s * share),
+            self._policy.price(pages, ASKED_FOR * self._budget_per_s * share, guess),
             sum(page.rate for page in pages) / len(pages),
         )
         if self._census is None:
@@ -147,6 +156,24 @@ class Refresher:
         rate = change_rate(history, self._census.usual_rate)
         page = Demand(importance_of(priority), rate)
         return round(self._policy.interval_s(page, self._census.price) * 1000)
+
+    async def hint(self, modified_s: Mapping[Url, int]) -> None:
+        """Pages have been modified at these times, by what somebody says: those that rest and were
+        seen before that are due."""
+        now_ms = self._now_ms()
+        by_shard: dict[int, dict[bytes, int]] = {}
+        for url, seconds in modified_s.items():
+            shard = self._frontier.shard_of(url.host)
+            by_shard.setdefault(shard.number, {})[resting.number_of(*url)] = seconds
+        for number, hinted in by_shard.items():
+            shard = self._frontier.shards[number]
+            due_ms = {
+                page.number: max(now_ms, page.visit.at_ms + round(self._policy.shortest_s * 1000))
+                for page in await resting.among(shard, list(hinted))
+                if page.visit.at_ms < hinted[page.number] * 1000 <= now_ms < page.due_ms
+            }
+            if due_ms:
+                await resting.reschedule(shard, due_ms)
 
     # Visits
 
@@ -189,7 +216,7 @@ class Refresher:
             visit = before._replace(failures=min(before.failures + 1, 1000))
             age_s = max((now_ms - before.at_ms) / 1000, self._policy.shortest_s)
             delay_ms = round(min(age_s, self._policy.longest_s) * 1000)
-            settlement = replace(settlement, verdict="done", reason="")
+            settlement = _done_again(attempt, settlement)
         else:
             return settlement
         entry = encode_visited(attempt.lease.entry, _priority(attempt), visit.pack())
@@ -224,6 +251,13 @@ def _last_visit(attempt: Attempt) -> Visit | None:
 def _priority(attempt: Attempt) -> int:
     visited = attempt.visited
     return visited[0] if visited else priority_of(attempt.lease.level)
+
+
+def _done_again(attempt: Attempt, settlement: Settlement) -> Settlement:
+    """What it was before: a page that is done, or a sitemap."""
+    if SITEMAP in meta_of(attempt.lease.host, attempt.lease.entry):
+        return replace(settlement, verdict="filtered", reason=REASON)
+    return replace(settlement, verdict="done", reason="")
 
 
 def _may_be_back(attempt: Attempt, settlement: Settlement) -> bool:

@@ -96,7 +96,7 @@ def make_refresher(frontier: Frontier, spider: Spider) -> Refresh | None:
         return None
     from crawlproj.discover.refreshing import Refresher
 
-    refresher = Refresher(frontier, spider)
+    refresher = Refresher.for_spider(frontier, spider)
     frontier.before_lease = refresher.wake
     return refresher
 

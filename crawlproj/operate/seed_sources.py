@@ -11,11 +11,11 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from crawlproj.discover import search_engines, sitemaps, web_feeds
 from crawlproj.discover.search_engines import Answer, Ask, Engine, Results
-from crawlproj.discover.sitemap_reading import MOST_STEPS
+from crawlproj.discover.sitemap_reading import MOST_STEPS, in_order
+from crawlproj.discover.sitemaps import Entry, Sitemap
 from crawlproj.errors import ConfigError, CrawlError
 from crawlproj.fetch.documents import Document, Documents, FetchError
 from crawlproj.plural import counted
@@ -27,9 +27,6 @@ MOST_PROBLEMS = 100
 """Parts that could not be had of which each is told."""
 MOST_SITEMAPS = 10_000
 """Sitemaps that are read on behalf of one."""
-
-
-Read = TypeVar("Read", sitemaps.Sitemap, web_feeds.Feed)
 
 
 class SourceError(CrawlError):
@@ -94,7 +91,7 @@ class Source:
             if found is None:
                 continue
             if not found.is_index:
-                yield self._new(found.urls)
+                yield self._new(list(in_order(found.entries)))
             elif steps >= MOST_STEPS:
                 self._leave_out(f"{one}: an index {counted(steps, 'step')} from the first")
             else:
@@ -129,8 +126,8 @@ class Source:
         return inner
 
     async def _read(
-        self, url: Url, first: Url, read: Callable[[Document], Awaitable[Read]]
-    ) -> Read | None:
+        self, url: Url, first: Url, read: Callable[[Document], Awaitable[Sitemap]]
+    ) -> Sitemap | None:
         """What a document says. The one that the user has named has to be there."""
         try:
             document = await self.documents.get(url, most_bytes=sitemaps.MOST_BYTES)
@@ -163,18 +160,27 @@ class Source:
             raise SourceError("; ".join([f"{url}: names no page", *self.left_out]))
 
 
-async def _read_sitemap(document: Document) -> sitemaps.Sitemap:
-    found = await asyncio.to_thread(sitemaps.read, document.body)
+async def _read_sitemap(document: Document) -> Sitemap:
+    found = await asyncio.to_thread(web_feeds.read_any, document.body, document.url)
     if not found.urls and not found.is_index:
         raise SourceError(
             f"{document.url}: names no page: no sitemap, neither in XML nor a list of URLs, or an "
             "empty one"
         )
-    urls = found.urls if found.is_index else [absolute(one, document.url) for one in found.urls]
-    return found._replace(urls=urls)
+    return found if found.is_index else found._replace(entries=_absolute(found, document.url))
 
 
-async def _read_feed(document: Document) -> web_feeds.Feed:
+def _absolute(found: Sitemap, base: str) -> list[Entry]:
+    return [
+        entry._replace(
+            url=absolute(entry.url, base),
+            alternates=tuple(absolute(one, base) for one in entry.alternates),
+        )
+        for entry in found.entries
+    ]
+
+
+async def _read_feed(document: Document) -> Sitemap:
     try:
         return await asyncio.to_thread(web_feeds.read, document.body, document.url)
     except web_feeds.NoFeed as error:

@@ -36,7 +36,7 @@ def assemble(process: WorkerProcess, config: Config) -> Crawl:
         worker, config, plan.rules, politeness.queue_robots_txt, process.reports.tables.link_table
     )
     _connect(process, config, politeness, links)
-    refresh = make_refresher(process.frontier, process.spider)
+    refresh = links.sitemaps.refresh = make_refresher(process.frontier, process.spider)
     earlier = _make_earlier(process, config, links)
     entrance = make_entrance(process, config, worker, tracking, politeness.queue_robots_txt)
 

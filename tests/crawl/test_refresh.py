@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import random
+import time
 from collections import Counter
 from functools import partial
 from pathlib import Path
+
+import pytest
 
 from crawlproj.frontier import resting
 from crawlproj.frontier.frontier import Frontier
@@ -53,9 +58,16 @@ def redirect(request: Request) -> Reply:
     return Reply(302, {"Location": "/fast" if request.attempt < 3 else "/new"})
 
 
+def sitemap(request: Request) -> Reply:
+    inside = "<url><loc>/mapped</loc></url>" if request.attempt > 2 else ""
+    return Reply(headers={"ETag": str(len(inside))}, body=f"<urlset>{inside}</urlset>".encode())
+
+
 ROUTES: dict[str, Route] = {
     "/": Reply(body=LINKS.encode()),
-    "/robots.txt": Reply(404),
+    "/robots.txt": Reply(headers={"Content-Type": "text/plain"}, body=b"Sitemap: /map.xml"),
+    "/map.xml": sitemap,
+    "/mapped": Reply(body=b"found by a sitemap that was read again"),
     "/fast": fast,
     "/etag": etag,
     "/dated": dated,
@@ -82,20 +94,26 @@ def changes(fleet: Fleet, origin: Origin) -> dict[str, Counter[str]]:
 
 def test_revisits_tell_what_has_changed_and_what_is_gone(fleet: Fleet, tmp_path: Path) -> None:
     with Origin(ROUTES) as origin:
-        worker = fleet.start(QUICK, seeds=origin.url("/"), refresh="100/s", delay=0)
-        pages = ROUTES.keys() - {"/robots.txt", "/new"}
+        worker = fleet.start(
+            QUICK | {"CRAWL_SITEMAPS": True}, seeds=origin.url("/"), refresh="100/s", delay=0
+        )
+        pages = ROUTES.keys() - {"/robots.txt", "/map.xml", "/new", "/mapped"}
         wait_for(
             lambda: min(map(origin.times_asked, pages)) >= 3 and origin.times_asked("/shaky") >= 5,
             "revisits",
         )
-        wait_for(lambda: bool(origin.times_asked("/new")), "what a revisit has found")
+        for path in ("/new", "/mapped"):
+            wait_for(partial(origin.times_asked, path), "what a revisit has found")
         fleet.command("stop", "site")
         assert worker.wait() == "stopped"
         found = changes(fleet, origin)
         asked = {path: origin.times_asked(path) for path in ROUTES}
     status = fleet.status()
     assert status["balance"] == 0
-    assert status["resting"] == status["done"] == 7 - status["queued"] - status["delayed"]
+    sitemaps = status["filtered"].get("sitemap", 0)
+    assert status["resting"] == status["done"] + sitemaps
+    assert status["done"] + sitemaps == 9 - status["queued"] - status["delayed"]
+    assert "/map.xml" not in found, "a sitemap is no page"
     assert found["/fast"].keys() == {"new", "changed"}
     assert found["/etag"] == {"new": 1, "unchanged": asked["/etag"] - 1}
     assert found["/dated"] == {"new": 1, "unchanged": asked["/dated"] - 1}
@@ -114,3 +132,42 @@ def test_revisits_tell_what_has_changed_and_what_is_gone(fleet: Fleet, tmp_path:
     text = (tmp_path / "merged" / "pages.csv").read_text()
     assert text.count("/dated,200,d,") == 1, "a 304 must not hide what is known of a page"
     assert "/gone,410," in text
+
+
+PAGES, BUDGET_PER_S, WATCHED_S = 300, 40, 25
+
+
+@pytest.mark.slow
+def test_three_workers_keep_the_budget_and_lose_nothing_though_one_dies(fleet: Fleet) -> None:
+    """As the origin sees it: pages that change at random, at rates from seconds to minutes."""
+    began_s = time.time()
+    made = random.Random(3)
+    rates = {f"/{number}": math.exp(made.gauss(-3, 1.5)) for number in range(PAGES)}
+
+    def page(request: Request) -> Reply:
+        version = int((time.time() - began_s) * rates[request.path])
+        return Reply(body=f"<title>{version}</title>".encode())
+
+    links = "".join(f'<a href="{path}">' for path in rates).encode()
+    routes: dict[str, Route] = {"/": Reply(body=links), "/robots.txt": Reply(404)}
+    with Origin(routes | dict.fromkeys(rates, page)) as origin:
+        words = {"seeds": origin.url("/"), "refresh": f"{BUDGET_PER_S}/s", "delay": 0}
+        workers = [fleet.start(QUICK | {"CRAWL_REFRESH_LONGEST": 600}, **words) for _ in range(3)]
+        wait_for(lambda: fleet.status()["done"] > PAGES, "the first pass")
+        # What it needed beyond the budget is owed for ten seconds, of which five may be saved.
+        settled = len(origin.requests()) + 15 * BUDGET_PER_S
+        wait_for(lambda: len(origin.requests()) > settled, "the budget alone", timeout_s=60)
+        since_s = time.time()
+        wait_for(lambda: time.time() > since_s + WATCHED_S / 3, "a third", timeout_s=60)
+        workers[0].kill()
+        wait_for(lambda: time.time() > since_s + WATCHED_S, "the rest", timeout_s=60)
+        until_s = time.time()
+        asked = [one for one in origin.requests() if since_s <= one.start_s < until_s]
+        fleet.command("stop", "site")
+        assert [worker.wait() for worker in workers[1:]] == ["stopped"] * 2
+    per_s = len(asked) / (until_s - since_s)
+    assert per_s == pytest.approx(BUDGET_PER_S, rel=0.05)
+    status = fleet.status()
+    left = sum(status[name] for name in ("queued", "delayed", "leased"))
+    assert (status["balance"], status["dead"]) == (0, 0)
+    assert status["resting"] == status["done"] == PAGES + 1 - left

@@ -1,4 +1,4 @@
-"""wake_resting.lua, note_census.lua, and how settle.lua lets pages rest: they are done, and counted
+"""wake_resting.lua, reschedule.lua, and how settle.lua lets pages rest: they are done, and counted
 so, until they are due and the budget has room."""
 
 from __future__ import annotations
@@ -13,7 +13,18 @@ from crawlproj.frontier.messages import Settlement
 from crawlproj.frontier.records import encode_link, encode_visited
 from crawlproj.frontier.resting import Census
 from crawlproj.frontier.visits import History, Visit
-from tests.lua.helpers import MINUTE_MS, A, B, HandCrawl, Host, entry, link, shown, with_worker
+from tests.lua.helpers import (
+    MINUTE_MS,
+    A,
+    B,
+    HandCrawl,
+    Host,
+    entry,
+    link,
+    shown,
+    unfiltered,
+    with_worker,
+)
 from tests.lua.helpers import Worker as HandWorker
 
 PLENTY = "1000000/s"
@@ -192,7 +203,7 @@ def test_a_census_is_told_to_all_and_moves_only_what_rests(crawl: HandCrawl) -> 
     assert (found.priority, found.visit) == (70, visit)
     census = Census(0.25, 1e-6)
     due_ms = {found.number: now_ms + 60_000, b"not here": now_ms}
-    worker.run(resting.note_census(worker.shard, census, 2.5, due_ms))
+    worker.run(resting.reschedule(worker.shard, due_ms, census, 2.5))
     [moved] = worker.run(resting.among(worker.shard, [found.number, b"not here"]))
     assert moved.due_ms == now_ms + 60_000
     other = crawl.worker("other")
@@ -206,3 +217,20 @@ def test_the_next_crawl_of_the_name_has_nothing_at_rest(crawl: HandCrawl) -> Non
     worker.finish()
     crawl.open(run="another")
     assert crawl.state().resting == {}
+
+
+def test_a_resting_page_takes_as_many_bytes_as_the_documentation_says(crawl: HandCrawl) -> None:
+    crawl.open(refresh=PLENTY, per_host=5000)
+    worker = crawl.worker()
+    paths = [f"/section-{number % 50:02}/some-page-of-it-{number:012}" for number in range(4000)]
+    for first in range(0, 4000, 500):
+        worker.push(*(unfiltered(A, path) for path in paths[first : first + 500]))
+    visit = Visit(1_800_000_000_000, History(3, 1e5, 1e6), b"8 bytes.", 1_700_000_000, b"e" * 20)
+    visited = visit.pack()
+    settlements = []
+    for lease, path in zip(worker.lease(4000).leases, paths, strict=True):
+        again = encode_visited(encode_link(path, 3, A + paths[0]), 70, visited)
+        settlements.append(done(lease.token, again))
+    worker.settle(*settlements)
+    taken = sum(crawl.redis.memory_usage(crawl.key(name), samples=0) for name in ("resting", "due"))
+    assert 310 < taken / len(paths) < 350

@@ -7,7 +7,7 @@ import gzip
 import pytest
 
 from crawlproj.discover.sitemaps import TooLarge
-from crawlproj.discover.web_feeds import Feed, NoFeed, read
+from crawlproj.discover.web_feeds import NoFeed, read, read_any
 
 BASE = "http://h/feeds/all.xml"
 XML = '<?xml version="1.0" encoding="utf-8"?>\n'
@@ -94,8 +94,9 @@ CASES: dict[str, tuple[str, list[str]]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_the_entries_of_a_feed_lead_to_these_pages(name: str) -> None:
     text, urls = CASES[name]
-    assert read(text.encode(), BASE) == Feed(urls)
-    assert read(gzip.compress(text.encode("utf-16")), BASE) == Feed(urls)
+    assert read(text.encode(), BASE).urls == urls
+    assert read(gzip.compress(text.encode("utf-16")), BASE).urls == urls
+    assert read_any(text.encode(), BASE).urls == urls, "robots.txt may name it as a sitemap"
 
 
 @pytest.mark.parametrize("text", ["", "<html><link href=/x></html>", '{"items": []}', "\x00" * 99])
@@ -115,14 +116,40 @@ def test_a_hostile_feed_expands_nothing_and_loads_nothing() -> None:
 
 def test_a_feed_is_read_up_to_its_limits() -> None:
     many = rss("".join(f"<item><link>http://h/{n}</link></item>" for n in range(20)))
-    assert read(many.encode(), BASE, most_urls=3) == Feed([f"http://h/{n}" for n in range(3)], True)
+    found = read(many.encode(), BASE, most_urls=3)
+    assert (found.urls, found.overflow) == ([f"http://h/{n}" for n in range(3)], True)
     with pytest.raises(TooLarge):
         read(gzip.compress(many.encode()), BASE, most_bytes=100)
     with pytest.raises(TooLarge):
         read(many.encode(), BASE, most_bytes=100)
 
 
-@pytest.mark.parametrize("piece", ["<link ", "<item>", "<!--", "<![CDATA[", "<link>", "<guid x="])
+@pytest.mark.parametrize(
+    "piece", ["<link ", "<item>", "<!--", "<![CDATA[", "<link>", "<guid x=", "<dc:date>"]
+)
 def test_many_beginnings_without_an_end_are_read_once(piece: str) -> None:
     """What is not linear in its size would not come to an end."""
     assert read(rss(piece * 100_000).encode(), BASE).urls == []
+
+
+DATES: dict[str, tuple[str, int]] = {
+    "pubDate": (rss("<item>{}<pubDate>Tue, 18 Nov 2025 00:00:00 GMT</pubDate></item>"), 1763424000),
+    "dc:date": (rss("<item><dc:date>2025-11-18</dc:date>{}</item>"), 1763424000),
+    "updated": (
+        atom(
+            "<updated>2030-01-01T00:00:00Z</updated><entry>{}<published>2020-01-01T00:00:00Z"
+            "</published><updated>2025-11-18T00:00:00Z</updated></entry>"
+        ),
+        1763424000,
+    ),
+    "none": (rss("<item>{}</item>"), 0),
+    "nonsense": (rss("<item>{}<pubDate>soon</pubDate></item>"), 0),
+}
+
+
+@pytest.mark.parametrize("name", DATES)
+def test_entries_say_when_they_were_changed(name: str) -> None:
+    text, seconds = DATES[name]
+    link = '<link href="http://h/1"/>' if "<feed" in text else "<link>http://h/1</link>"
+    [entry] = read(text.replace("{}", link).encode(), BASE).entries
+    assert (entry.url, entry.modified_s) == ("http://h/1", seconds)

@@ -1,0 +1,143 @@
+"""The worker's part in revisits, on a real frontier: what it asks the shards for, and when."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from scrapy.http import Response
+
+from crawlproj.discover.refreshing import Refresher
+from crawlproj.frontier import resting
+from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.messages import Kind, Push, Settlement
+from crawlproj.frontier.outcomes import Attempt
+from crawlproj.frontier.plan import Plan
+from crawlproj.frontier.records import encode_link
+from crawlproj.frontier.visits import History
+from crawlproj.server.connection import connect
+from crawlproj.urls import Url, normalise
+from tests.servers.redis import RedisServer
+
+HOSTS = [f"http://{name}.test" for name in "abcdefgh"]
+
+
+@pytest.fixture
+async def frontier(redis_server: RedisServer) -> AsyncIterator[Frontier]:
+    client: Any = await connect(redis_server.url)
+    one = Frontier(client, "c", "w")
+    plan = Plan(
+        refresh="10/s",
+        refresh_shortest_s=1,
+        refresh_longest_s=1000,
+        shards=3,
+        per_host=100,
+        seen_capacity=10_000,
+    )
+    await one.open(plan, "run")
+    await one.renew(100_000, {})
+    yield one
+    await client.aclose()
+
+
+async def fetch_all(frontier: Frontier, refresher: Refresher, body: bytes = b"x") -> None:
+    """Fetch what can be leased, and let it rest."""
+    await refresher.wake(100)
+    for lease in (await frontier.lease(100)).leases:
+        attempt = Attempt(lease, status=200)
+        refresher.note(attempt, Response("http://x"), hashlib.sha256(body).digest())
+        settlement = refresher.settle(attempt, Settlement(lease.token, "done"))
+        await frontier.settle([(lease.shard, settlement)])
+
+
+async def push(frontier: Frontier, urls: list[Url], level: float = 50) -> None:
+    pushes = [Push(Kind.LINK, url.host, level, encode_link(url.path, 1), str(url)) for url in urls]
+    for number, batch in frontier.by_shard(pushes).items():
+        await frontier.shards[number].push(frontier.worker, batch)
+
+
+async def at_rest(frontier: Frontier) -> dict[bytes, resting.Resting]:
+    found = [one for shard in frontier.shards for one in await resting.sample(shard, 1000)]
+    return {one.number: one for one in found}
+
+
+async def test_a_census_gives_shards_what_their_pages_ask_for_of_the_budget(
+    frontier: Frontier,
+) -> None:
+    refresher = Refresher(frontier)
+    urls = [normalise(f"{host}/{n}") for at, host in enumerate(HOSTS) for n in range(5 * at + 1)]
+    await push(frontier, urls)
+    for _ in range(3):
+        await fetch_all(frontier, refresher)
+    await refresher.take_census()
+    counts = [await resting.count(shard) for shard in frontier.shards]
+    assert sum(counts) == len(urls)
+    shares = [float((await shard.meta())["refresh"]) for shard in frontier.shards]
+    assert sum(shares) == pytest.approx(10)
+    # Nothing is known of any page: all are alike.
+    expected = [10 * count / sum(counts) for count in counts]
+    assert shares == pytest.approx(expected, rel=0.01)
+    due = [one.due_ms - one.visit.at_ms for one in (await at_rest(frontier)).values()]
+    assert max(due) == pytest.approx(len(urls) / 10 * 1000 / 1.02, rel=0.02)
+
+
+async def test_what_a_sitemap_says_was_modified_since_is_due_at_once(frontier: Frontier) -> None:
+    refresher = Refresher(frontier)
+    old, new, future = urls = [normalise(f"{HOSTS[0]}/{name}") for name in ("old", "new", "future")]
+    await push(frontier, urls)
+    await fetch_all(frontier, refresher)
+    numbers = {url: resting.number_of(*url) for url in urls}
+    shard = frontier.shard_of(HOSTS[0])
+    later_ms = await shard.now_ms() + 3_600_000
+    await resting.reschedule(shard, dict.fromkeys(numbers.values(), later_ms))
+    await asyncio.sleep(1.1)  # a date has whole seconds
+    await refresher.wake(1)
+    now_s = await shard.now_ms() // 1000
+    hint = {old: now_s - 86_400, new: now_s, future: now_s + 86_400, normalise("http://x/"): now_s}
+    await refresher.hint(hint)
+    due_ms = {url: (await at_rest(frontier))[number].due_ms for url, number in numbers.items()}
+    assert due_ms[old] == due_ms[future] == later_ms
+    assert due_ms[new] <= (now_s + 2) * 1000
+
+
+async def test_what_visits_have_found_is_kept_for_the_next(frontier: Frontier) -> None:
+    refresher = Refresher(frontier)
+    url = normalise(f"{HOSTS[0]}/page")
+    await push(frontier, [url], level=70)
+    shard = frontier.shard_of(url.host)
+    for body in (b"one", b"one", b"two"):
+        await fetch_all(frontier, refresher, body)
+        await resting.reschedule(shard, {resting.number_of(*url): 0})
+    [found] = (await at_rest(frontier)).values()
+    assert found.priority == 70, "at whichever level it was revisited"
+    assert found.visit.digest == hashlib.sha256(b"two").digest()[:8]
+    changes, changed_s, unchanged_s = found.visit.history
+    assert changes == pytest.approx(1)
+    assert min(changed_s, unchanged_s) > 0
+    assert found.visit.history != History()
+    counts = await frontier.counts()
+    assert (counts["done"], counts["resting"], counts["revisits"]) == (1, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("status", "verdict"), [(503, "done"), (403, "done"), (410, "dead"), (404, "dead")]
+)
+async def test_a_page_that_cannot_be_had_rests_unless_it_is_gone(
+    frontier: Frontier, status: int, verdict: str
+) -> None:
+    refresher = Refresher(frontier)
+    url = normalise(f"{HOSTS[0]}/page")
+    await push(frontier, [url])
+    await fetch_all(frontier, refresher)
+    await resting.reschedule(frontier.shard_of(url.host), {resting.number_of(*url): 0})
+    await refresher.wake(10)
+    [lease] = (await frontier.lease(10)).leases
+    attempt = Attempt(lease, status=status)
+    told = refresher.settle(attempt, Settlement(lease.token, "dead", reason=f"http_{status}"))
+    assert told.verdict == verdict
+    await frontier.settle([(lease.shard, told)])
+    counts = await frontier.counts()
+    assert counts.get("resting", 0) == (verdict == "done")
