@@ -70,12 +70,13 @@ class ScriptCalls:
         """Call a script with nothing but these arguments."""
         self.calls += 1
         self.bytes_sent += self._bytes_of_keys + _bytes_in(args)
-        called_at_s = clock_s() if self.on_answer is not None else 0.0
+        on_answer = self.on_answer  # of the call, not of what is set while it is under way
+        called_at_s = clock_s() if on_answer is not None else 0.0
         try:
             reply = await script(name)(client or self.client, self.keys, args)
             self.bytes_received += _bytes_in(reply)
-            if self.on_answer is not None:
-                self.on_answer(clock_s() - called_at_s)
+            if on_answer is not None:
+                on_answer(clock_s() - called_at_s)
             return reply
         except ResponseError as error:
             raise meaning_of(error) from None

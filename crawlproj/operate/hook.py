@@ -10,11 +10,14 @@ import json
 import logging
 import os
 import shlex
+import shutil
 import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from typing import Any
+
+from crawlproj.errors import ConfigError
 
 logger = logging.getLogger(__name__)
 
@@ -24,6 +27,7 @@ ATTEMPTS = 3
 BETWEEN_S = 1.0
 LAST_S = 15.0
 """How long a worker that ends waits for what is still to be told."""
+WEB = ("http://", "https://")
 MOST_WAITING = 20
 """More are dropped: a receiver that hangs must not gather them."""
 
@@ -56,7 +60,7 @@ class Hook:
             task.cancel()
 
     async def _send(self, message: dict[str, Any]) -> None:
-        deliver = _post if self._target.startswith(("http://", "https://")) else _run
+        deliver = _post if self._target.startswith(WEB) else _run
         for attempt in range(ATTEMPTS):
             try:
                 await asyncio.to_thread(deliver, self._target, message, self._answer_s)
@@ -65,6 +69,21 @@ class Hook:
             except (OSError, ValueError, subprocess.SubprocessError) as error:
                 logger.warning("CRAWL_NOTIFY: %s was not delivered: %s", message["event"], error)
             await asyncio.sleep(self._between_s * 2**attempt)
+
+
+def check(target: str) -> None:
+    """Refuse what can never be told anything, before the crawl starts."""
+    if target.startswith(WEB):
+        return
+    try:
+        program = shlex.split(target)[0]
+    except (ValueError, IndexError):
+        program = target
+    if shutil.which(program) is None:
+        raise ConfigError(
+            f"CRAWL_NOTIFY={target}: give an http(s) URL or a command; "
+            f"there is no program {program!r} here"
+        )
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

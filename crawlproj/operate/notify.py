@@ -24,7 +24,7 @@ from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.worker_names import plain
 from crawlproj.items import utc_timestamp
 from crawlproj.operate import status
-from crawlproj.operate.hook import Hook
+from crawlproj.operate.hook import Hook, check
 from crawlproj.operate.status import Status
 from crawlproj.running import RunningCrawl, running_crawl, when_joined
 from crawlproj.worker.heartbeat import BEATS_A_TIMEOUT
@@ -93,7 +93,8 @@ class Notifier:
     def from_crawler(cls, crawler: Crawler) -> Self:
         config = Config.from_settings(crawler.settings)
         if not config.notify:
-            raise NotConfigured("CRAWL_NOTIFY is not given")
+            raise NotConfigured  # with a reason, Scrapy would warn of it at every start
+        check(config.notify)
         self = cls(crawler, config)
         crawler.signals.connect(self._opened, signals.spider_opened)
         crawler.signals.connect(self._closed, signals.spider_closed)

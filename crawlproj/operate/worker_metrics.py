@@ -65,7 +65,7 @@ class WorkerMetrics:
     def from_crawler(cls, crawler: Crawler) -> Self:
         config = Config.from_settings(crawler.settings)
         if not config.metrics_port:
-            raise NotConfigured("CRAWL_METRICS_PORT is 0")
+            raise NotConfigured  # with a reason, Scrapy would warn of it at every start
         if not is_loopback(config.metrics_host) and not config.dashboard_token:
             raise ConfigError(
                 f"CRAWL_METRICS_HOST={config.metrics_host}: others could read there; give a "

@@ -86,7 +86,7 @@ class CrawlEnd:
         self._stay = stay
         self._idle_s = idle_s
         self._idle_since: float | None = None
-        self._has_said = False
+        self._has_said = self._has_said_resting = False
 
     def busy(self) -> None:
         """There is something to do: what was idle time is over."""
@@ -109,8 +109,8 @@ class CrawlEnd:
 
     def _say_resting(self, pages: int) -> None:
         """Once: from now on there are revisits, and what these find."""
-        if not self._has_said:
-            self._has_said = True
+        if not self._has_said_resting:
+            self._has_said_resting = True
             logger.info(
                 "All that is known has been fetched: %s, until there is one to revisit (scrapy "
                 "stop %s ends the crawl)",

@@ -192,6 +192,28 @@ def test_a_crawl_that_reads_more_than_links_fetches_pages_and_tells_what_has_cha
     assert rows_of(fleet, "fields")["3"]["change"] == "changed"
 
 
+def test_redirects_and_bodies_that_are_not_read_are_compared_by_what_is_known(fleet: Fleet) -> None:
+    def picture(request: Request) -> Reply:
+        return Reply(headers={"Content-Type": "image/png"}, body=b"%05d" % request.attempt)
+
+    def longer(request: Request) -> Reply:
+        return Reply(headers={"Content-Type": "image/png"}, body=b"p" * request.attempt)
+
+    def moved(request: Request) -> Reply:
+        return Reply(302, {"Location": "/0" if request.attempt == 1 else "/picture"})
+
+    paths = {"moved": moved, "picture": picture, "longer": longer}
+    home = "".join(f"<a href=/{path}>x</a>" for path in (*paths, "to"))
+    routes: dict[str, Route] = {f"/{path}": answer for path, answer in paths.items()}
+    routes |= {"/0": Reply(body=home.encode()), "/to": Reply(301, {"Location": "/0"})}
+    with Origin({"/robots.txt": Reply(404), **routes}, address="127.0.4.9") as origin:
+        crawl(fleet, origin, "before", links="true")
+        crawl(fleet, origin, "since", links="true", against=str(fleet.output / "before"))
+    found = {name: row["change"] for name, row in rows_of(fleet, "since").items()}
+    known = {"0": "unchanged", "to": "unchanged", "moved": "changed", "longer": "changed"}
+    assert found == {**known, "picture": ""}
+
+
 def test_a_folder_that_is_not_there_stops_the_start_with_one_line(fleet: Fleet) -> None:
     done = fleet.command("crawl", "site", "-a", "against=output/nowhere")
     assert done.returncode != 0

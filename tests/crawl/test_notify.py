@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import signal
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -62,6 +63,7 @@ def port_of(worker: Worker) -> int:
 
 def test_workers_of_one_machine_tell_of_themselves_at_ports_of_their_own(fleet: Fleet) -> None:
     with Origin(PAGES) as origin:
+        booted_s = time.monotonic()
         own = {"CRAWL_METRICS_PORT": "39410"}
         workers = [fleet.start(own, seeds=origin.url("/"), delay="0.1") for _ in range(2)]
         first, second = map(port_of, workers)
@@ -77,6 +79,7 @@ def test_workers_of_one_machine_tell_of_themselves_at_ports_of_their_own(fleet: 
         found = told(first)
         assert found["crawl_worker_request_seconds_count"] > 0
         assert found["crawl_worker_redis_seconds_count"] > 0
+        assert found["crawl_worker_redis_seconds_sum"] < booted_s, "a call has no beginning"
         assert found["crawl_worker_event_loop_lag_seconds_count"] > 0
         assert found["crawl_worker_memory_bytes"] > 10e6
         assert found["crawl_worker_disk_size_bytes"] > found["crawl_worker_disk_free_bytes"] > 0

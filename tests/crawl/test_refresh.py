@@ -114,6 +114,7 @@ def test_revisits_tell_what_has_changed_and_what_is_gone(fleet: Fleet, tmp_path:
     assert status["resting"] == status["done"] + sitemaps
     assert status["done"] + sitemaps == 9 - status["queued"] - status["delayed"]
     assert "/map.xml" not in found, "a sitemap is no page"
+    assert worker.log.count("All that is known has been fetched") <= 1
     assert found["/fast"].keys() == {"new", "changed"}
     assert found["/etag"] == {"new": 1, "unchanged": asked["/etag"] - 1}
     assert found["/dated"] == {"new": 1, "unchanged": asked["/dated"] - 1}

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from crawlproj.operate.hook import ATTEMPTS, MOST_WAITING, Hook
+from crawlproj.errors import ConfigError
+from crawlproj.operate.hook import ATTEMPTS, MOST_WAITING, Hook, check
 from tests.servers.origin import HANG, Origin, Reply, Request
 
 MESSAGE = {"event": "finished", "crawl": "site", "text": "site: finished; $(touch /nowhere)"}
@@ -67,3 +68,17 @@ async def test_more_than_a_few_that_wait_are_dropped(caplog: pytest.LogCaptureFi
             hook.send(MESSAGE)
         assert caplog.text.count("does not answer") == 3
         await hook.close()
+
+
+@pytest.mark.parametrize(
+    "target", ["ftp://example.com/hook", "/no/such/command --mail", "tell 'me", " "]
+)
+def test_what_can_be_told_nothing_is_refused(target: str) -> None:
+    with pytest.raises(ConfigError, match="give an http"):
+        check(target)
+
+
+def test_a_url_and_a_command_can_be_told() -> None:
+    check("https://hooks.example.com/crawls")
+    check(f"{sys.executable} -c pass")
+    check("cat -")

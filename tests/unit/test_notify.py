@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from crawlproj.operate.notify import Watcher
+import pytest
+from scrapy.exceptions import NotConfigured
+from scrapy.utils.test import get_crawler
+
+from crawlproj.operate.notify import Notifier, Watcher
 from crawlproj.operate.status import Status
+from crawlproj.operate.worker_metrics import WorkerMetrics
 from crawlproj.operate.worker_status import WorkerStatus
 
 WORKER = WorkerStatus("w", "machine", 1, True, 1.0, 3, 10, 2.0, 5000, 0)
@@ -50,3 +55,10 @@ def test_one_that_was_late_and_is_gone_is_lost_and_one_that_was_not_has_left() -
     assert kinds(watcher, replace(NOW, workers=(WORKER, late))) == []
     assert kinds(watcher, replace(NOW, workers=())) == [("worker_lost", "late")]
     assert kinds(watcher, replace(NOW, workers=())) == []
+
+
+@pytest.mark.parametrize("extension", [Notifier, WorkerMetrics])
+def test_what_is_off_is_not_warned_of(extension: type[Notifier | WorkerMetrics]) -> None:
+    with pytest.raises(NotConfigured) as off:
+        extension.from_crawler(get_crawler())
+    assert not off.value.args, "Scrapy warns at every start of what gives a reason"

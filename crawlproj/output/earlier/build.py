@@ -37,7 +37,7 @@ _LINK = ", ".join(f"{name} := {name}" for name in LINK_COLUMNS)
 _CARRIED = ", ".join(f"to_json({name})" for name in CARRIED)
 _PAGES = (
     f"SELECT url, to_json([{_CARRIED}])::VARCHAR, links, found "
-    "FROM pages LEFT JOIN ({links}) ON source = url WHERE status = 200"
+    "FROM pages LEFT JOIN ({links}) ON source = url"
 )
 _NO_LINKS = "SELECT NULL AS source, NULL AS found"
 _LINKS = (

@@ -20,7 +20,7 @@ from crawlproj.errors import ConfigError
 from crawlproj.frontier import saved
 from crawlproj.items import PageItem
 from crawlproj.output import folder as folders
-from crawlproj.output.earlier.lookup import EarlierPage, Lookup, made_of
+from crawlproj.output.earlier.lookup import ASKED_STATUS, CARRIED, EarlierPage, Lookup, made_of
 from crawlproj.plural import counted
 from crawlproj.urls import normalise
 
@@ -35,7 +35,9 @@ logger = logging.getLogger(__name__)
 FILE, LOCK = ".against.sqlite", ".against.lock"
 TELL_EVERY_S = 5.0
 NEW, CHANGED, UNCHANGED = "new", "changed", "unchanged"
-"""What has become of a page since, as rows say it."""
+"""What has become of a page since, as rows say it. Of a body that was not read, such as that of a
+picture, and is as long as it was, nobody knows."""
+COMPARED = ("content_hash", "redirect_to")
 
 
 class EarlierCrawl:
@@ -104,7 +106,7 @@ class EarlierCrawl:
         made = self._own / FILE
         with (self._own / LOCK).open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            of = json.dumps([_outline(source), self._skip_nofollow])
+            of = json.dumps([_outline(source), self._skip_nofollow, CARRIED])
             if made_of(made) != of:
                 _build(source, made, of, skip_nofollow=self._skip_nofollow)
         return made
@@ -114,7 +116,7 @@ class EarlierCrawl:
         if not self._asks or request.method != "GET" or request.callback is not None:
             return
         page = self._find(request.url)
-        if page is None or page.links is None:
+        if page is None or page.links is None or page.about["status"] != ASKED_STATUS:
             return
         etag, modified = page.about["etag"], page.about["last_modified"]
         if etag or modified:
@@ -153,9 +155,12 @@ class EarlierCrawl:
         before = self._find(page.url)
         if before is None:
             page.change = NEW
-        else:
-            is_same = before.about["content_hash"] == page.content_hash
-            page.change = UNCHANGED if is_same else CHANGED
+        elif any((before.about[name] or "") != getattr(page, name) for name in COMPARED):
+            page.change = CHANGED
+        elif page.content_hash or not page.size:
+            page.change = UNCHANGED
+        elif before.about["size"] != page.size:
+            page.change = CHANGED
 
     def _find(self, url: str) -> EarlierPage | None:
         return self._lookup.find(url) if self._lookup is not None else None

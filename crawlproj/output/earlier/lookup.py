@@ -17,9 +17,12 @@ from urllib.parse import quote
 
 CARRIED = (
     *("status", "title", "content_type", "size", "links", "content_hash", "etag", "last_modified"),
-    *("canonical", "language"),
+    *("canonical", "language", "redirect_to"),
 )
 """Columns of pages that hold for a page as long as it has not changed."""
+
+ASKED_STATUS = 200
+"""Of pages that can be asked for only if they have changed; others are there to be compared."""
 
 SCHEMA = """
 CREATE TABLE pages (url TEXT PRIMARY KEY, about TEXT NOT NULL, links BLOB) WITHOUT ROWID;
@@ -44,7 +47,7 @@ class Lookup:
         self._rows = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)
 
     def find(self, url: str) -> EarlierPage | None:
-        """The page of that URL, if the earlier crawl has fetched it well."""
+        """The page of that URL, if the earlier crawl has a row of it."""
         found = self._rows.execute("SELECT about, links FROM pages WHERE url = ?", (url,))
         row = found.fetchone()
         if row is None:
@@ -58,8 +61,9 @@ class Lookup:
         has_validator = " OR ".join(
             f"about ->> {CARRIED.index(name)} <> ''" for name in ("etag", "last_modified")
         )
-        validated = f"count(*) FILTER (WHERE {has_validator})"
-        known = f"count(*) FILTER (WHERE links IS NOT NULL AND ({has_validator}))"
+        is_asked = f"about ->> {CARRIED.index('status')} = {ASKED_STATUS} AND ({has_validator})"
+        validated = f"count(*) FILTER (WHERE {is_asked})"
+        known = f"count(*) FILTER (WHERE links IS NOT NULL AND {is_asked})"
         found = self._rows.execute(f"SELECT count(*), {validated}, {known} FROM pages")
         pages, with_validator, with_links = found.fetchone()
         return int(pages), int(with_validator), int(with_links)
