@@ -180,11 +180,14 @@ async def test_a_viewer_is_told_as_it_happens_also_that_redis_is_away(
             redis_server.start()
 
 
-def test_a_port_that_is_taken_is_said_in_a_line(
-    dashboard: DashboardProcess, tmp_path: Path, redis_server: RedisServer
+@pytest.mark.parametrize("given", ["taken", "99999"])
+def test_a_port_that_cannot_be_had_is_said_in_a_line(
+    dashboard: DashboardProcess, tmp_path: Path, redis_server: RedisServer, given: str
 ) -> None:
+    port = str(dashboard.port) if given == "taken" else given
     with (
-        pytest.raises(AssertionError, match="cannot listen on"),
-        DashboardProcess(tmp_path, redis_server.url, "--port", str(dashboard.port)),
+        pytest.raises(AssertionError, match="cannot listen on") as said,
+        DashboardProcess(tmp_path, redis_server.url, "--port", port),
     ):
         pass
+    assert "Traceback" not in str(said.value)

@@ -76,6 +76,14 @@ def test_the_screen_has_as_many_rows_and_columns_as_the_terminal(
     assert max(map(len, lines)) <= width
 
 
+@pytest.mark.parametrize("most", [0.04, 0.96, 9.7, 1234.0])
+def test_the_rows_of_the_plot_are_as_wide_as_its_panel(most: float) -> None:
+    text = drawn(Picture(status(), [most, most / 2] * 50, 100.0), 40, 60)
+    rows = [line.index("▕") for line in text.splitlines() if "▕" in line]
+    assert len(rows) > 2 and len(set(rows)) == 1
+    assert not [line for line in text.splitlines() if "█" * 20 in line and "▕" not in line]
+
+
 def test_text_from_elsewhere_is_shown_and_does_nothing() -> None:
     picture = Picture(status(), [1.0], 1.0, Away(HOSTILE), typed=HOSTILE, answer=HOSTILE)
     text = drawn(picture, 200, 60)

@@ -69,9 +69,10 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         listening.bind((host, port))
         listening.listen(128)
-    except OSError as error:
+    except (OSError, OverflowError) as error:  # the latter: a port that is none
         listening.close()
+        why = getattr(error, "strerror", None) or error
         raise ConfigError(
-            f"cannot listen on {host} port {port}: {error.strerror or error}; --port 0 takes any"
+            f"cannot listen on {host} port {port}: {why}; --port 0 takes any"
         ) from None
     return listening

@@ -195,8 +195,8 @@ def _ledger(now: Status, width: int) -> RenderableType:
 
 def _rate(picture: Picture, width: int, rows: int) -> Panel:
     now, inside = picture.now, max(8, width - BORDER - 2)
-    axis = max((len(f"{value:,.0f}") for value in picture.rates), default=1) + 1
     most = max(picture.rates, default=0.0)
+    axis = len(_scale(0, most, rows - 2)) + 1
     drawn = plot(picture.rates, inside - axis - 1, rows - 2)
     lines = [
         Text.assemble((f"{_scale(n, most, rows - 2):>{axis}}", QUIET), ("▕", QUIET), (row, "cyan"))
