@@ -74,7 +74,7 @@ class SiteSpider(scrapy.Spider):
     starts_with_seeds = True
     handle_httpstatus_list: Iterable[int]
     stores_pages = True
-    """Its pages can be kept by URL (CRAWL_STORE)."""
+    """Its pages can be kept by URL (CRAWL_STORE), and revisited (CRAWL_REFRESH)."""
     custom_settings = {
         # A redirect is a page with one link: it goes through the frontier like any other.
         "REDIRECT_ENABLED": False,

@@ -54,9 +54,13 @@ price is then right within some percent, and the mean of several within less."""
 KEPT_OF_PRICE, KEPT_OF_RATE = 0.8, 0.9
 """How much of the last census stays where not all pages were looked at."""
 
-ASKED_FOR = 1.02
+LEAST_ASKED_FOR, MOST_ASKED_FOR = 1.02, 2.0
 """Pages are to ask for a little more than the budget has, so that all of it is used: the script
 then lets each wait a little longer."""
+
+
+MUCH_SAVED = 0.5
+"""Of what can be saved of the budget: so much of it lies idle."""
 
 
 class _Drawn(NamedTuple):
@@ -95,10 +99,11 @@ class Refresher:
         self._read_ms, self._read_at_s = told[0].now_ms, time.monotonic()
         self._census = told[0].census or self._census
         if told[0].is_turn:
-            await self.take_census()
+            await self.take_census(saved=min(one.saved for one in told))
 
-    async def take_census(self) -> None:
-        """Find the price for all, and what each shard has of the budget by it."""
+    async def take_census(self, saved: float = 0.0) -> None:
+        """Find the price for all, and what each shard has of the budget by it. `saved` is how much
+        of the budget lies idle, of what can."""
         shards = self._frontier.shards
         each = max(1, DRAWN // len(shards))
         drawn = [
@@ -107,7 +112,7 @@ class Refresher:
         ]
         if not any(one.pages for one in drawn):
             return
-        self._census = self._found_by(drawn)
+        self._census = self._found_by(drawn, saved)
         wishes = [self._asked_of(one) for one in drawn]
         for one, wish in zip(drawn, wishes, strict=True):
             share = wish / sum(wishes) if sum(wishes) else 1 / len(drawn)
@@ -115,20 +120,20 @@ class Refresher:
             rate = self._budget_per_s * share
             await resting.reschedule(one.shard, due_ms, self._census, rate)
 
-    def _found_by(self, drawn: Sequence[_Drawn]) -> Census:
+    def _found_by(self, drawn: Sequence[_Drawn], saved: float) -> Census:
         total = sum(one.total for one in drawn)
         usual = self._census.usual_rate if self._census else self._budget_per_s / total
         pages = [self._demand(page, usual) for one in drawn for page in one.pages]
         share, guess = len(pages) / total, self._census.price if self._census else None
-        found = Census(
-            self._policy.price(pages, ASKED_FOR * self._budget_per_s * share, guess),
-            sum(page.rate for page in pages) / len(pages),
-        )
+        asked_for = next_asked_for(self._census.asked_for if self._census else 0.0, saved)
+        price = self._policy.price(pages, asked_for * self._budget_per_s * share, guess)
+        rate = sum(page.rate for page in pages) / len(pages)
         if self._census is None:
-            return found
+            return Census(price, rate, asked_for)
         return Census(
-            _mean(self._census.price, found.price, KEPT_OF_PRICE if share < 1 else 0),
-            _mean(self._census.usual_rate, found.usual_rate, KEPT_OF_RATE),
+            mean(self._census.price, price, KEPT_OF_PRICE if share < 1 else 0),
+            mean(self._census.usual_rate, rate, KEPT_OF_RATE),
+            asked_for,
         )
 
     def _asked_of(self, drawn: _Drawn) -> float:
@@ -239,7 +244,15 @@ class Refresher:
         return self._read_ms + round((time.monotonic() - self._read_at_s) * 1000)
 
 
-def _mean(before: float, found: float, kept: float) -> float:
+def next_asked_for(before: float, saved: float) -> float:
+    """What pages are to ask for, as times the budget: more, while much of that lies idle (what
+    estimates get wrong, or hosts are too slow for), and less again when it does not."""
+    wanted = before * (1.05 if saved > MUCH_SAVED else 0.98)
+    return min(MOST_ASKED_FOR, max(LEAST_ASKED_FOR, wanted))
+
+
+def mean(before: float, found: float, kept: float) -> float:
+    """Between what was and what is found, as logarithms; `kept` of the former."""
     return exp(kept * log(before) + (1 - kept) * log(found))
 
 

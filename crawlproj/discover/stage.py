@@ -3,6 +3,7 @@ worker/assembly.py."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from crawlproj.discover.near_duplicates import NearDuplicates
     from crawlproj.frontier.frontier import Frontier
     from crawlproj.running import Refresh
+
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +97,9 @@ def _make_closer_reading(
 def make_refresher(frontier: Frontier, spider: Spider) -> Refresh | None:
     """Where the crawl's plan says that pages are revisited."""
     if not frontier.plan.refresh:
+        return None
+    if not getattr(spider, "stores_pages", False):
+        logger.warning("CRAWL_REFRESH revisits pages of the spider site alone: none of this one's")
         return None
     from crawlproj.discover.refreshing import Refresher
 

@@ -27,19 +27,22 @@ class Census(NamedTuple):
 
     price: float
     usual_rate: float
+    asked_for: float
+    """Times the budget: what pages are to ask for, so that all of it is used."""
 
     def __str__(self) -> str:
-        return f"{self.price!r} {self.usual_rate!r}"
+        return " ".join(map(repr, self))
 
 
 class Woken(NamedTuple):
-    """What waking brought: how many URLs, the time on the crawl's clock, the last census, and
-    whether the caller is to take the next."""
+    """What waking brought: how many URLs, the time on the crawl's clock, the last census, whether
+    the caller is to take the next, and how much of the budget is saved, of what can be."""
 
     urls: int
     now_ms: int
     census: Census | None
     is_turn: bool
+    saved: float
 
 
 class Resting(NamedTuple):
@@ -54,8 +57,8 @@ class Resting(NamedTuple):
 async def wake(shard: Shard, most: int, census_every_ms: int) -> Woken:
     """Wake what is due and the budget has room for."""
     args = [most, census_every_ms]
-    urls, now_ms, census, is_turn = await shard.call("wake_resting", args)
-    return Woken(urls, now_ms, _census(census), bool(is_turn))
+    urls, now_ms, census, is_turn, saved = await shard.call("wake_resting", args)
+    return Woken(urls, now_ms, _census(census), bool(is_turn), saved / 100)
 
 
 async def sample(shard: Shard, most: int) -> list[Resting]:
@@ -118,7 +121,7 @@ async def _read(shard: Shard, due_ms: Mapping[bytes, float]) -> list[Resting]:
 
 def _census(text: bytes) -> Census | None:
     with suppress(ValueError):
-        price, usual_rate = map(float, text.split())
-        if 0 < price < 1e300 and 0 < usual_rate < 1e300:
-            return Census(price, usual_rate)
+        price, usual_rate, asked_for = map(float, text.split())
+        if 0 < price < 1e300 and 0 < usual_rate < 1e300 and 1 <= asked_for < 10:
+            return Census(price, usual_rate, asked_for)
     return None

@@ -201,7 +201,7 @@ def test_a_census_is_told_to_all_and_moves_only_what_rests(crawl: HandCrawl) -> 
     [found] = worker.run(resting.sample(worker.shard, 10))
     assert found.number == resting.number_of(A, "/page")
     assert (found.priority, found.visit) == (70, visit)
-    census = Census(0.25, 1e-6)
+    census = Census(0.25, 1e-6, 1.1)
     due_ms = {found.number: now_ms + 60_000, b"not here": now_ms}
     worker.run(resting.reschedule(worker.shard, due_ms, census, 2.5))
     [moved] = worker.run(resting.among(worker.shard, [found.number, b"not here"]))

@@ -12,7 +12,7 @@
 --
 -- ARGV  2 URLs to wake at most, 3 ms from one census to the next
 -- Reply {URLs that were woken, now in ms by the crawl's clock, what the last census found or '',
---        1 if the caller is to take the next census}
+--        1 if the caller is to take the next census, percent of what can be saved that is left}
 --include _crawl.lua
 --include _damage.lua
 --include _hosts.lua
@@ -21,13 +21,14 @@ local LARGEST_SHARE, FORGET_S, SAVED_S, LOOKED_AT = 0.9, 10, 5, 100
 local kept = redis.call('HMGET', META, 'refresh', 'revisits_left', 'revisits_at_ms', 'woken', 'paid_for',
                         'tokens', 'census', 'census_at_ms')
 local rate = tonumber(kept[1] or 0) or 0
-if STATE ~= 'running' or rate <= 0 then return {0, NOW, kept[7] or '', 0} end
+if STATE ~= 'running' or rate <= 0 then return {0, NOW, kept[7] or '', 0, 0} end
 
 local woken, leased = tonumber(kept[4] or 0), tonumber(kept[6] or 0)
 local earned = rate * math.max(0, NOW - tonumber(kept[3] or NOW)) / 1000
 local paid_for = math.max(tonumber(kept[5] or 0), leased - woken - rate * FORGET_S)
 local paid = math.max(0, math.min(leased - woken - paid_for, LARGEST_SHARE * earned))
-local left = math.min(tonumber(kept[2] or math.huge) + earned - paid, math.max(1, rate * SAVED_S))
+local most = math.max(1, rate * SAVED_S)
+local left = math.min(tonumber(kept[2] or math.huge) + earned - paid, most)
 
 local wanted = math.min(tonumber(ARGV[2]), math.floor(left))
 if PAGES >= 0 then
@@ -91,4 +92,4 @@ local is_turn = NOW >= tonumber(kept[8] or 0)
 redis.call('HSET', META, 'revisits_left', left - urls, 'revisits_at_ms', NOW, 'woken', woken + urls,
            'paid_for', paid_for + paid)
 if is_turn then redis.call('HSET', META, 'census_at_ms', NOW + tonumber(ARGV[3])) end
-return {urls, NOW, kept[7] or '', is_turn and 1 or 0}
+return {urls, NOW, kept[7] or '', is_turn and 1 or 0, math.floor((left - urls) / most * 100)}
