@@ -8,6 +8,8 @@ import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
 
+from scrapy.spiderloader import get_spider_loader
+
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.operate import crawls, history, status, status_view
 from crawlproj.operate.command import FrontierCommand, connected, show
@@ -55,7 +57,7 @@ class Command(FrontierCommand):
             return 0
         while True:
             now = await read()
-            text = status_view.as_text(now) if now.epoch else await _not_begun(frontier, now)
+            text = status_view.as_text(now) if now.epoch else self._not_begun(now)
             show(opts, status.as_json(now), text)
             if not opts.watch or now.state in OVER:
                 return 0 if now.epoch else 1
@@ -76,8 +78,13 @@ class Command(FrontierCommand):
 
         return await Watch(beside, read, partial(history.read, frontier), why_of).run()
 
-
-async def _not_begun(frontier: Frontier, now: Status) -> str:
-    seeds = counted(now.seeds_waiting, "seed") + (" waits" if now.seeds_waiting == 1 else " wait")
-    start = await crawls.start_command(frontier)
-    return f"{now.crawl}: not begun yet, {seeds}; start it with {start}"
+    def _not_begun(self, now: Status) -> str:
+        waits = "waits" if now.seeds_waiting == 1 else "wait"
+        seeds = f"{counted(now.seeds_waiting, 'seed')} {waits}"
+        assert self.settings is not None
+        spiders = get_spider_loader(self.settings).list()
+        start = f"scrapy crawl {now.crawl}"
+        if now.crawl not in spiders:  # nobody knows yet by which of them it will be crawled
+            spider = spiders[0] if len(spiders) == 1 else "SPIDER"
+            start = f"scrapy crawl {spider} -a crawl={now.crawl}"
+        return f"{now.crawl}: not begun yet, {seeds}; start it with {start}"

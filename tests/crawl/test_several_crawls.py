@@ -32,6 +32,13 @@ def crawls(fleet: Fleet) -> dict[str, dict[str, object]]:
     return {one["crawl"]: one for one in listed}
 
 
+def test_a_crawl_that_has_only_seeds_is_told_how_to_start(fleet: Fleet, origin: Origin) -> None:
+    assert fleet.command("seed", "notes", origin.url("/"), "--new").returncode == 0
+    told = fleet.command("status", "notes")
+    assert told.returncode == 1
+    assert "1 seed waits; start it with scrapy crawl site -a crawl=notes" in told.stdout
+
+
 def test_crawls_of_one_spider_share_neither_plan_nor_seeds_nor_state_nor_files(
     fleet: Fleet, redis: Redis, origin: Origin
 ) -> None:

@@ -198,8 +198,9 @@ def test_what_came_went_changed_broke_and_was_mended_is_told(tmp_path: Path) -> 
 
 def test_an_empty_crawl_has_a_report_too(tmp_path: Path) -> None:
     empty = of(crawled(tmp_path / "site", []))
-    assert "No problems were found" in to_text(empty)
-    assert "No problems were found" in to_html(empty)
+    assert "No page was fetched" in to_text(empty)
+    assert "No page was fetched" in to_html(empty)
+    assert "No problems were found" not in to_text(empty) + to_html(empty)
 
 
 class Seen(HTMLParser):

@@ -121,3 +121,8 @@ class Report:
     comparison: Comparison | None = None
     counts: dict[Severity, int] = field(default_factory=dict)
     """Cases of all problems, by severity."""
+
+    @property
+    def nothing_wrong(self) -> str:
+        """What to say where there are no problems: without pages there is nothing to be right."""
+        return "No problems were found" if self.totals["pages"] else "No page was fetched"

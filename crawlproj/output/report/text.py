@@ -35,7 +35,7 @@ def to_text(report: Report) -> str:
         for problem in report.problems
     ]
     if not report.problems:
-        lines.append("  No problems were found")
+        lines.append(f"  {report.nothing_wrong}")
     if report.comparison is not None:
         lines.append(f"Since {report.comparison.with_folder}")
         lines += [
