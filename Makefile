@@ -112,8 +112,8 @@ audit:
 # Writes the locks anew from pyproject.toml, with plain pins.
 lock:
 	@rm -rf .venv/lock && $(PYTHON) -m venv .venv/lock
-	@.venv/lock/bin/pip install --quiet '.[attributes,postgres,rank]' && $(FREEZE) > requirements.lock
-	@.venv/lock/bin/pip install --quiet '.[attributes,postgres,rank,render,dev]' && $(subst freeze,freeze --all --exclude pip,$(FREEZE)) > requirements-dev.lock
+	@.venv/lock/bin/pip install --quiet '.[attributes,dashboard,postgres,rank]' && $(FREEZE) > requirements.lock
+	@.venv/lock/bin/pip install --quiet '.[attributes,dashboard,postgres,rank,render,dev]' && $(subst freeze,freeze --all --exclude pip,$(FREEZE)) > requirements-dev.lock
 	@rm -rf .venv/lock build crawlproj.egg-info
 
 clean:
