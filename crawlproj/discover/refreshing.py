@@ -206,7 +206,8 @@ class Refresher:
             change, digest = UNCHANGED, before.digest
             etag, modified_s = etag or before.etag, modified_s or before.modified_s
         else:
-            change = UNCHANGED if digest == before.digest else CHANGED
+            is_same = _is_same(before, digest, etag, modified_s)
+            change = UNCHANGED if is_same else CHANGED
         attempt.found = Found(change, digest, modified_s, etag)
         return change
 
@@ -259,6 +260,13 @@ def mean(before: float, found: float, kept: float) -> float:
 def _last_visit(attempt: Attempt) -> Visit | None:
     visited = attempt.visited
     return unpack_visit(visited[1]) if visited else None
+
+
+def _is_same(before: Visit, digest: bytes, etag: bytes, modified_s: int) -> bool:
+    """By its content; where the body was not read, by what its server says of it."""
+    if NO_DIGEST in (digest, before.digest):
+        return (etag, modified_s) == (before.etag, before.modified_s)
+    return digest == before.digest
 
 
 def _priority(attempt: Attempt) -> int:

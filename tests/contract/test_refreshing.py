@@ -141,3 +141,20 @@ async def test_a_page_that_cannot_be_had_rests_unless_it_is_gone(
     await frontier.settle([(lease.shard, told)])
     counts = await frontier.counts()
     assert counts.get("resting", 0) == (verdict == "done")
+
+
+async def test_a_body_that_is_not_read_has_changed_if_its_server_says_so(
+    frontier: Frontier,
+) -> None:
+    refresher, url = Refresher(frontier), normalise(f"{HOSTS[0]}/picture")
+    await push(frontier, [url])
+    words = []
+    for etag in ("1", "1", "2"):
+        await refresher.wake(100)
+        [lease] = (await frontier.lease(1)).leases
+        attempt = Attempt(lease, status=200)
+        words.append(refresher.note(attempt, Response(str(url), headers={"ETag": etag}), b""))
+        settlement = refresher.settle(attempt, Settlement(lease.token, "done"))
+        await frontier.settle([(lease.shard, settlement)])
+        await resting.reschedule(frontier.shard_of(url.host), {resting.number_of(*url): 0})
+    assert words == ["new", "unchanged", "changed"]
