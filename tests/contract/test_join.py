@@ -189,7 +189,7 @@ async def test_a_crawl_that_an_older_version_has_begun_goes_on(redis_server: Red
     ("change", "named"),
     [
         (lambda plan: plan.update(version=99), "version 99"),
-        (lambda plan: plan.update(render="auto", zeal=1), "render, zeal"),
+        (lambda plan: plan.update(yearning=2, zeal=1), "yearning, zeal"),
     ],
 )
 async def test_a_crawl_of_a_newer_version_is_not_taken_for_damaged(
@@ -471,7 +471,7 @@ async def test_a_crawl_of_several_shards_that_waits_for_its_first_seed_can_be_st
     ("words", "said"),
     [
         (["pages"], "give NAME=VALUE"),
-        (["scope=any"], "scope: cannot be changed while a crawl goes on; pages,"),
+        (["strategy=breadth"], "strategy: cannot be changed while a crawl goes on; pages,"),
         (["depth=x"], "depth=x: give a whole number"),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
@@ -188,6 +189,8 @@ async def test_a_tls_session_is_taken_up_again_after_its_connection_was_closed(
         assert (await get(asking, origin.url("/"))).body == PAGE
         with pytest.raises(DownloadFailedError):
             await get(asking, origin.url("/closes"))
+        with suppress(DownloadFailedError):  # the word of the close may still be on its way
+            await get(asking, origin.url("/"))
         assert (await get(asking, origin.url("/"))).body == PAGE
     assert origin.resumed() == [False, True]
 

