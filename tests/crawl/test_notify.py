@@ -65,7 +65,7 @@ def test_workers_of_one_machine_tell_of_themselves_at_ports_of_their_own(fleet: 
     with Origin(PAGES) as origin:
         booted_s = time.monotonic()
         own = {"CRAWL_METRICS_PORT": "39410"}
-        workers = [fleet.start(own, seeds=origin.url("/"), delay="0.1") for _ in range(2)]
+        workers = [fleet.start(own, seeds=origin.url("/"), stay="true") for _ in range(2)]
         first, second = map(port_of, workers)
         assert first != second
 
