@@ -78,8 +78,15 @@ def test_workers_of_one_machine_tell_of_themselves_at_ports_of_their_own(fleet: 
         measured = ("request", "redis", "event_loop_lag")
         counts = [f"crawl_worker_{name}_seconds_count" for name in measured]
         wanted = ["crawl_worker_pages_total", *counts]
-        wait_for(lambda: all(map(told(first).get, wanted)), "a page is settled, all is measured")
-        found = told(first)
+
+        def has_measured_all() -> dict[str, float] | None:
+            """One of them: the other may have had nothing to do."""
+            answers = (told(port) for port in (first, second))
+            return next((found for found in answers if all(map(found.get, wanted))), None)
+
+        wait_for(has_measured_all, "a page is settled, all is measured")
+        found = has_measured_all()
+        assert found is not None
         assert found["crawl_worker_redis_seconds_sum"] < booted_s, "a call has no beginning"
         assert found["crawl_worker_memory_bytes"] > 10e6
         assert found["crawl_worker_disk_size_bytes"] > found["crawl_worker_disk_free_bytes"] > 0
