@@ -44,15 +44,15 @@ else
 endif
 
 test: .venv/dev.ready
-	@$(BIN)/python -m pytest -n 4 --dist worksteal -q $(ARGS)
+	@$(BIN)/python -m pytest -n 6 --dist worksteal -q $(ARGS)
 
 plain: .venv/dev.ready
-	@CRAWL_PLAIN_SCRAPY=1 $(BIN)/python -m pytest -n 4 --dist worksteal -q tests/crawl tests/chaos $(ARGS)
+	@CRAWL_PLAIN_SCRAPY=1 $(BIN)/python -m pytest -n 6 --dist worksteal -q tests/crawl tests/chaos $(ARGS)
 
 servers: .venv/dev.ready
 	@for server in $$($(BIN)/python -m tests.servers.redis); do \
 		$$server --version && TEST_REDIS_SERVER=$$server \
-		$(BIN)/python -m pytest -n 4 --dist worksteal -q $(ON_EVERY_SERVER) || exit 1; \
+		$(BIN)/python -m pytest -n 6 --dist worksteal -q $(ON_EVERY_SERVER) || exit 1; \
 	done
 
 # PySpark takes half a gigabyte: it has an environment of its own, which sees what is in ours.

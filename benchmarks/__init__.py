@@ -7,6 +7,9 @@
     python -m benchmarks.scaling    1 … 20 workers, three modes, busy cores
     python -m benchmarks.memory     a worker's memory with a million URLs seen
     python -m benchmarks.soak       a fleet at full speed for as long as asked
+    python -m benchmarks.watch      status, dashboard and metrics of a very large crawl
+    python -m benchmarks.watched    what a worker takes more while it is watched
+    python -m benchmarks.drop       deleting millions of queued URLs
     python -m benchmarks.page       docs/performance.md from the results of all of them
 
 Each prints a table and writes `results/NAME.json`. Contestants take turns in short rounds (A B C

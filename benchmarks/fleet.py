@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -89,9 +89,12 @@ def crawl_at(
     settings: Mapping[str, Any],
     warm_up_s: float = WARM_UP_S,
     apart: bool = False,
+    terminal: int | None = None,
+    beside: AbstractContextManager[object] | None = None,
 ) -> tuple[Stretch, list[Logged]]:
     """Let the workers crawl the web from all its seeds; a stretch of it, warm-up left out, and
-    all that the origin answered. Apart, each has a crawl of its own, in a database of its own."""
+    all that the origin answered. Apart, each has a crawl of its own, in a database of its own. They
+    speak to a terminal, if there is one; `beside` lasts as long as they work."""
     empty(client)
     with ExitStack() as stack:
         pin(origin.pid, cores()[0])
@@ -100,8 +103,12 @@ def crawl_at(
         crew = [
             worker
             for url in crawls
-            for worker in man(stack, url, each, profile, "-a", "stay=true", **settings)
+            for worker in man(
+                stack, url, each, profile, "-a", "stay=true", terminal=terminal, **settings
+            )
         ]
+        if beside is not None:
+            stack.enter_context(beside)
         for url in crawls:
             with redis.Redis.from_url(url) as own:
                 own.lpush(keys.start_urls(CRAWL), *origin.seeds)
@@ -114,14 +121,20 @@ def _database(server: RedisServer, number: int) -> str:
 
 
 def man(
-    stack: ExitStack, redis_url: str, workers: int, profile: str, *arguments: str, **settings: Any
+    stack: ExitStack,
+    redis_url: str,
+    workers: int,
+    profile: str,
+    *arguments: str,
+    terminal: int | None = None,
+    **settings: Any,
 ) -> list[Metered]:
     """Workers that are up and wait for seeds; they are gone when the stack is left."""
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
-    env = {"REDIS_URL": redis_url, "SCRAPY_PROJECT": profile}
+    env = {"REDIS_URL": redis_url, "SCRAPY_PROJECT": profile, "TERM": "xterm-256color"}
     command = worker_command(*arguments, **settings, CRAWL_OUTPUT=folder, CRAWL_RUN_ID="bench")
     crew = [
-        stack.enter_context(Metered(command, folder / f"log-{number}", env))
+        stack.enter_context(Metered(command, folder / f"log-{number}", env, terminal=terminal))
         for number in range(workers)
     ]
     registered = keys.workers(CRAWL, 0)

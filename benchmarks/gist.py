@@ -21,6 +21,9 @@ WEBS = {
     "heavy-tls": "240 KB a page over TLS",
 }
 
+AT_WORK = 0.5
+"""Share of its core that a crawler takes: with less it stood still, and no figure compares."""
+
 Results = Mapping[str, Sequence[Row]]
 Line = tuple[str, str]
 
@@ -28,7 +31,8 @@ Line = tuple[str, str]
 def lines(results: Results) -> Iterator[Line]:
     """What was asked, and what was found."""
     told = {"peers": _peers, "frontier": _frontier, "seen": _seen, "polite": _polite}
-    told |= {"scaling": _scaling, "memory": _memory}
+    told |= {"scaling": _scaling, "memory": _memory, "watch": _watch, "watched": _watched}
+    told |= {"drop": _drop}
     for name, tell in told.items():
         if rows := results.get(name):
             yield from tell(rows)
@@ -40,7 +44,11 @@ def _peers(rows: Sequence[Row]) -> Iterator[Line]:
         if not found:
             continue
         ours = found.pop(OURS)
-        beside = [f"{_times(ours, row, 'pages_per_s')} {name}" for name, row in found.items()]
+        beside = [
+            f"{_times(ours, row, 'pages_per_s')} {name}"
+            for name, row in found.items()
+            if row["core_busy"] >= AT_WORK
+        ]
         yield (
             f"pages a second of one worker, {about}",
             f"{_n(ours['pages_per_s'])}: " + ", ".join(beside),
@@ -97,6 +105,27 @@ def _scaling(rows: Sequence[Row]) -> Iterator[Line]:
 def _memory(rows: Sequence[Row]) -> Iterator[Line]:
     sizes = [f"{_n(row['worker_mb'])} MB at {_n(row['seen'])} seen URLs" for row in rows]
     yield "memory of a worker", ", ".join(sizes)
+
+
+def _watch(rows: Sequence[Row]) -> Iterator[Line]:
+    looks = [f"{row['look']} {_n(row['large_ms'])} ms" for row in rows if row.get("large_ms")]
+    yield "to look at a crawl as large as in `watch`", ", ".join(looks)
+    for row in rows:
+        if row.get("redis_share"):
+            yield f"Redis's time while {row['look']} look", row["redis_share"]
+
+
+def _watched(rows: Sequence[Row]) -> Iterator[Line]:
+    ratio = next(row for row in rows if row["crawl"] == "ratio")
+    worker, server = ratio["cpu_ms_per_page"], ratio["redis_cpu_ms_per_page"]
+    yield "CPU of a page while watched", f"{worker:.3f} × the worker's, {server:.3f} × Redis's"
+
+
+def _drop(rows: Sequence[Row]) -> Iterator[Line]:
+    longest_ms = max(row["longest_ms"] for row in rows)
+    most = max(rows, key=lambda row: row["seconds"])
+    what = f"to delete {_n(most['urls'])} of {_n(most['queued'])} queued URLs by a pattern"
+    yield what, f"{_n(most['seconds'])} s, in calls of at most {_n(longest_ms)} ms"
 
 
 def _times(ours: Row, theirs: Row, name: str) -> str:

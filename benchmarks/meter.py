@@ -38,8 +38,14 @@ class Metered:
     """A crawler on the crawlers' cores, its log, and its CPU time at every moment."""
 
     def __init__(
-        self, command: Sequence[str], log: Path, env: dict[str, str], on: set[int] | None = None
+        self,
+        command: Sequence[str],
+        log: Path,
+        env: dict[str, str],
+        on: set[int] | None = None,
+        terminal: int | None = None,
     ) -> None:
+        """On these cores; what it says goes to a terminal, if that is given, instead of the log."""
         self.log = log
         self.stopped_s: float | None = None
         """When it was told to end; none for one that came to its end."""
@@ -48,7 +54,7 @@ class Metered:
                 command,
                 cwd=PROJECT,
                 env={**os.environ, **env},
-                stdout=output,
+                stdout=output if terminal is None else terminal,
                 stderr=subprocess.STDOUT,
             )
         pin(self._process.pid, cores()[1] if on is None else on)

@@ -52,6 +52,8 @@ AROUND = (
 MOST_WITH_A_TRIPLE = 400
 """Pages with a triple of words that is looked at: what more pages have is on every page."""
 SIMHASH_BITS = 64
+PASSES = 5
+"""Over all pages, of which the quickest says what a fingerprint costs."""
 URL = "http://docs.example/catalogue/section-0042/item-{:08}.html"
 
 Marks = dict[str, str]
@@ -204,13 +206,15 @@ MUTATIONS: dict[str, tuple[Callable[[bytes, random.Random], bytes], bool]] = {
 
 async def ours(server: RedisServer, client: redis.Redis, pages: Pages) -> tuple[Marks, Row]:
     """By the fingerprints of the crawler, with what they cost."""
-    began_s = time.process_time()
-    asked = [
-        Fingerprinted(url, found, bands(found))
-        for url, body in pages.items()
-        if (found := fingerprint(body, "utf-8"))
-    ]
-    took_s = time.process_time() - began_s
+    took_s = []
+    for _ in range(PASSES):
+        began_s = time.thread_time()
+        asked = [
+            Fingerprinted(url, found, bands(found))
+            for url, body in pages.items()
+            if (found := fingerprint(body, "utf-8"))
+        ]
+        took_s.append(time.thread_time() - began_s)
     empty(client)
     frontier = Frontier(await connection.connect(server.url), "bench", "worker")
     await frontier.open(Plan(), "bench")
@@ -222,7 +226,7 @@ async def ours(server: RedisServer, client: redis.Redis, pages: Pages) -> tuple[
             marks[page.url] = near
     await frontier.client.aclose()
     return marks, {
-        "ms_a_page": 1000 * took_s / len(pages),
+        "ms_a_page": 1000 * min(took_s) / len(pages),
         "redis_us_a_page": 1e6 * (redis_cpu_s(client) - cpu_s) / len(asked),
     }
 

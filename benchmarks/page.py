@@ -17,7 +17,8 @@ from benchmarks.common import PROJECT, RESULTS, Row, rounded, shown
 PAGE = PROJECT / "docs" / "performance.md"
 PLOTS = PROJECT / "docs" / "plots"
 MEASURED = PROJECT / "crawlproj" / "measured.json"
-BENCHMARKS = ("peers", "frontier", "seen", "polite", "scaling", "memory", "soak")
+WATCHING = ("watch", "watched", "drop")
+BENCHMARKS = ("peers", "frontier", "seen", "polite", "scaling", "memory", "soak", *WATCHING)
 
 HEAD = """# Performance
 

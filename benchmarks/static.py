@@ -1,16 +1,17 @@
 """An origin of HTML files, served from memory on loopback and logged as the demo web is.
 
-    python -m benchmarks.static FOLDER LOG
+    python -m benchmarks.static FOLDER LOG PAGES
 
-It prints the address of its first page, which leads to some copies of the pages, for those of one
-package are soon crawled. Pages that cannot be reached are not served, so that every crawler finds
-the same ones.
+It prints the address of its first page, which leads to as many copies of the pages as it takes for
+PAGES, for those of one package are soon crawled. Pages that cannot be reached are not served, so
+that every crawler finds the same ones.
 """
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import math
 import signal
 import subprocess
 import sys
@@ -30,7 +31,6 @@ from crawlproj.urls import UrlError, normalise
 
 HOST = "http://127.0.0.1"
 HTML = {"Content-Type": "text/html; charset=utf-8"}
-COPIES = 5
 START_PAGES = 40
 """Candidates for the first page: those nearest to the top."""
 
@@ -40,8 +40,9 @@ Pages = dict[str, bytes]
 class StaticServer:
     """Serves from `__enter__` on."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, least_pages: int) -> None:
         self._folder = folder
+        self._least_pages = least_pages
 
     def requests(self) -> list[Logged]:
         """Every request answered up to a moment ago: the log is written twenty times a second."""
@@ -51,7 +52,14 @@ class StaticServer:
         self._scratch = tempfile.TemporaryDirectory(prefix="bench-static-")
         self._log = Path(self._scratch.name) / "requests.tsv"
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.static", self._folder, self._log],
+            [
+                sys.executable,
+                "-m",
+                "benchmarks.static",
+                self._folder,
+                self._log,
+                str(self._least_pages),
+            ],
             cwd=PROJECT,
             stdout=subprocess.PIPE,
             text=True,
@@ -82,9 +90,9 @@ def leading_to_most(pages: Pages) -> tuple[str, Pages]:
     return first, {path: pages[path] for path in sorted(_reached(first, graph))}
 
 
-def copied(first: str, pages: Pages) -> Pages:
-    """Some copies of the pages, each below a folder of its own, and a page that leads to them."""
-    folders = [f"/{number}" for number in range(COPIES)]
+def copied(first: str, pages: Pages, copies: int) -> Pages:
+    """Copies of the pages, each below a folder of its own, and a page that leads to them."""
+    folders = [f"/{number}" for number in range(copies)]
     anchors = "".join(f'<a href="{folder}{first}">{folder}</a>' for folder in folders)
     index = f"<!DOCTYPE html><title>Copies</title>{anchors}".encode()
     return {"/": index} | {f"{at}{path}": body for at in folders for path, body in pages.items()}
@@ -111,7 +119,8 @@ def _reached(first: str, graph: dict[str, list[str]]) -> set[str]:
 
 
 def answers(pages: Pages) -> Answer:
-    replies = {path: make_reply(200, HTML, (body,)) for path, body in pages.items()}
+    once = {id(body): make_reply(200, HTML, (body,)) for body in pages.values()}
+    replies = {path: once[id(body)] for path, body in pages.items()}
     missing = make_reply(404, HTML)
 
     def answer(request: Request) -> Reply:
@@ -120,10 +129,11 @@ def answers(pages: Pages) -> Answer:
     return answer
 
 
-async def serve(folder: Path, log_path: Path) -> None:
+async def serve(folder: Path, log_path: Path, least_pages: int) -> None:
     loop, stopped = asyncio.get_running_loop(), asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, stopped.set)
-    pages = copied(*leading_to_most(read(folder)))
+    first, originals = leading_to_most(read(folder))
+    pages = copied(first, originals, math.ceil(least_pages / len(originals)))
     log, answer = LogWriter(log_path, loop.call_later), answers(pages)
 
     def write(request: Request, status: int, end_s: float, peer: int) -> None:
@@ -140,4 +150,4 @@ async def serve(folder: Path, log_path: Path) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(Path(sys.argv[1]), Path(sys.argv[2])))
+    asyncio.run(serve(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])))

@@ -85,7 +85,7 @@ def made(stack: ExitStack, options: argparse.Namespace) -> Iterator[Web]:
 
 def real(stack: ExitStack, options: argparse.Namespace) -> Iterator[Web]:
     if folder := environments.documentation():
-        server = stack.enter_context(StaticServer(folder))
+        server = stack.enter_context(StaticServer(folder, options.pages))
         page_kb = server.bytes / server.pages / 1000
         yield Web("real", OurOrigin(server, server.seed), server.pages, page_kb)
 

@@ -55,6 +55,7 @@ discovered = queued + delayed + leased + done + dead + filtered.
 What a restart loses: nothing that Redis has kept. A worker's buffers are repeated by others; what a
 Redis loses with its last unsaved second is found again, because a page is settled only after its
 links were pushed, and a worker that brought a seed pushes it again (`worker/fresh_seeds.py`). Out
-of scope: rendering JavaScript, and exactly-once fetching (a page whose worker died while fetching
-it is fetched again).
+of scope: exactly-once fetching (a page whose worker died while fetching it is fetched again).
 """
+
+__version__ = "0.5.0"

@@ -7,7 +7,7 @@ This module knows nothing of Redis or the command line.
 
 from __future__ import annotations
 
-from scrapy.exceptions import IgnoreRequest
+from scrapy.exceptions import DownloadFailedError, IgnoreRequest, UnsupportedURLSchemeError
 
 
 class CrawlError(Exception):
@@ -38,6 +38,18 @@ class EmbeddedRedisError(CrawlError):
     """The private Redis of the project folder cannot be started or reached."""
 
 
+class BadRequest(UnsupportedURLSchemeError):
+    """What cannot be put into a request without changing its meaning: it is not sent."""
+
+
+class BadResponse(Exception):
+    """A server that does not speak HTTP as it should; asking again would not help."""
+
+
+class BadCertificate(Exception):
+    """A server that cannot prove to be who it should be; asking again would not help."""
+
+
 class RedirectLoop(Exception):
     """Redirects that lead in a circle, or too far."""
 
@@ -51,6 +63,11 @@ class NoLongerOurs(IgnoreRequest):
 
     def __init__(self) -> None:
         super().__init__("Redis has been away for too long: others may have taken this over")
+
+
+class BrowserFailed(DownloadFailedError):
+    """A page that has come, whose scripts could not be run: the browser crashed, hung or did not
+    start. Its host has done nothing wrong."""
 
 
 class AddressRefused(IgnoreRequest):

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+CALLBACK = "callback_"
+"""How the reason of a page begins that is there, and at which the project's own code failed."""
+
 
 class Reason(NamedTuple):
     """A reason as the ledger counts it, for people."""
@@ -139,7 +142,19 @@ DEAD = (
         "a link that is only asked for (`check`), whose host does not even give its robots.txt",
         "mend the page in `referer`, or `scrapy dead --retry` later",
     ),
+    Reason(
+        "request",
+        "it cannot be put into a request: a character in its URL, its method or a header that HTTP forbids",
+        "mend the spider or the seed that asks for it",
+    ),
+    Reason("scheme", "not http or https", "nothing"),
     Reason("timeout", "no answer within `DOWNLOAD_TIMEOUT`", "raise it, or retry later"),
+    Reason(
+        "browser",
+        "its scripts could not be run: the browser crashed, hung or did not start, as often as "
+        "`FRONTIER_MAX_ATTEMPTS` allows",
+        "see the log; then `scrapy dead --retry --reason browser`",
+    ),
     Reason("size", "more than `DOWNLOAD_MAXSIZE` bytes, packed or unpacked", "raise it"),
     Reason(
         "truncated",

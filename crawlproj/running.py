@@ -189,7 +189,7 @@ class Tally:
     dead: int = 0
 
     def add(self, settled: Iterable[tuple[int, Settlement]]) -> None:
-        """Count leases that have ended."""
+        """Count leases that have ended and were this worker's until then."""
         for _, one in settled:
             self.bytes += one.size
             if one.verdict == "done":
@@ -249,12 +249,9 @@ class PageContext(Protocol):
         """Where pages are asked for only if they have changed since an earlier crawl."""
 
 
-class RunningCrawl(Protocol):
-    """What others may use of a crawl that this worker has joined (worker/crawl.py)."""
-
-    @property
-    def config(self) -> Config:
-        """This worker's own settings; what belongs to the crawl is in the frontier's plan."""
+class RunningCrawl(PageContext, Protocol):
+    """What others may use of a crawl that this worker has joined (worker/crawl.py). Its `config` is
+    this worker's own settings; what belongs to the crawl is in the frontier's plan."""
 
     @property
     def redis(self) -> tuple[str, dict[str, Any]]:
@@ -267,9 +264,6 @@ class RunningCrawl(Protocol):
     def worker(self) -> AtWork: ...
 
     @property
-    def tracking(self) -> Leases: ...
-
-    @property
     def discovery(self) -> RankedLinks: ...
 
     @property
@@ -280,30 +274,6 @@ class RunningCrawl(Protocol):
 
     @property
     def cookies(self) -> Cookies | None: ...
-
-    @property
-    def closer_reading(self) -> CloserReading | None:
-        """Where more is wanted of pages than the links to follow."""
-
-    @property
-    def attributes(self) -> PageAttributes | None:
-        """Where rows are wanted of what pages say of themselves."""
-
-    @property
-    def extraction(self) -> PageExtraction | None:
-        """Where rows are wanted of what selectors find in pages."""
-
-    @property
-    def refresh(self) -> Refresh | None:
-        """Where pages are revisited."""
-
-    @property
-    def near(self) -> NearDuplicates | None:
-        """Where near-copies of pages are looked for."""
-
-    @property
-    def earlier(self) -> EarlierCrawl | None:
-        """Where pages are asked for only if they have changed since an earlier crawl."""
 
     @property
     def on_handed_in(self) -> list[Callable[[], Awaitable[None]]]:

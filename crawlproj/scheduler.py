@@ -15,7 +15,7 @@ from scrapy.exceptions import CloseSpider
 from scrapy.utils.defer import deferred_from_coro
 from scrapy_redis import scheduler as scrapy_redis_scheduler
 
-from crawlproj.config import Config, crawl_name, unknown_names
+from crawlproj.config import Config, crawl_name, doubtful_variables, unknown_names
 from crawlproj.engine.versions import refuse_unfit
 from crawlproj.engine.watch import EngineWatch
 from crawlproj.errors import CrawlError
@@ -56,6 +56,8 @@ class Scheduler(SharesFrontier, scrapy_redis_scheduler.Scheduler):  # type: igno
         self._config = Config.from_settings(crawler.settings)
         if others := unknown_names(crawler.settings):
             logger.info("Left alone as settings of others: %s", ", ".join(others))
+        for doubt in doubtful_variables():
+            logger.warning("%s", doubt)
         self._crawler = crawler
         self._resolved = resolved
         self._engine = EngineWatch(crawler)
@@ -90,7 +92,7 @@ class Scheduler(SharesFrontier, scrapy_redis_scheduler.Scheduler):  # type: igno
         self.df = SeenFilter.from_spider(spider)
         reports = Reports(self._crawler, plain(frontier.worker), config.reports)
         if config.store:
-            await reports.open_store(config.store)
+            await reports.open_store(config.store, frontier)
         return WorkerProcess(
             crawler=self._crawler,
             spider=spider,

@@ -22,7 +22,7 @@ from crawlproj.discover import declared, links
 from crawlproj.discover.conditional import GONE, NOT_MODIFIED
 from crawlproj.discover.seeds import read_seeds, seed_fields
 from crawlproj.errors import RedirectLoop, RedirectNowhere
-from crawlproj.fetch.content import body_size, priority_of
+from crawlproj.fetch.content import body_size, media_type, priority_of
 from crawlproj.frontier.outcomes import Failed, Filtered
 from crawlproj.frontier.records import VISIT
 from crawlproj.items import PageItem, utc_timestamp
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 REDIRECTS = (301, 302, 303, 307, 308)
 REVISITED = (NOT_MODIFIED, *GONE)
-"""Comes to a callback only where a page is asked for that was fetched before."""
+"""What a page that was fetched before says if there is nothing new of it to read."""
 CHOICES = 300
 """Followed where the server says which choice it prefers; else a page that links to them."""
 MOST_REDIRECTS = 20
@@ -141,7 +141,7 @@ class SiteSpider(scrapy.Spider):
         ):
             page = self._page(response)
             crawl.earlier.carry(page)
-        elif response.status in REVISITED:
+        elif response.status in REVISITED and VISIT in response.meta:
             yield self._revisited(response)
             return
         elif isinstance(response, TextResponse) and _is_html(response):
@@ -330,7 +330,6 @@ class SiteSpider(scrapy.Spider):
     def _page(self, response: Response, **columns: Any) -> PageItem:
         request = response.request
         assert request is not None
-        content_type = response.headers.get("Content-Type", b"") or b""
         attempt = self._crawl().tracking.of(request)
         fetched_at, elapsed_ms = _timing(response, attempt)
         versions = declared.versions(response.headers)
@@ -340,7 +339,7 @@ class SiteSpider(scrapy.Spider):
             status=response.status,
             depth=response.meta.get("depth", 0),
             priority=request.priority,
-            content_type=content_type.decode("latin-1").partition(";")[0].strip().lower(),
+            content_type=media_type(response.headers.get("Content-Type") or b""),
             size=body_size(response),
             content_hash=digest.hexdigest() if digest else "",
             fetched_at=fetched_at,

@@ -44,7 +44,7 @@ TRACKING_PARAMS = (
 """Parameters that tell a site where its visitor came from."""
 # fmt: on
 
-_DEFAULT_PORTS = {"http": "80", "https": "443"}
+DEFAULT_PORTS = {"http": "80", "https": "443"}
 _HOSTS_CACHED = 65_536
 # Escapes and fragments make a URL longer than its normal form, but not without end.
 _RAW_FACTOR = 4
@@ -105,6 +105,11 @@ class Url(NamedTuple):
         """The host without its scheme: `example.com:8080`."""
         return self.host.partition("://")[2]
 
+    @property
+    def folder(self) -> str:
+        """The path as far as relative links have it in common: `/a/` of `/a/b?c`."""
+        return self.path[: self.path.partition("?")[0].rindex("/") + 1]
+
 
 def param_pattern(names: Iterable[str]) -> re.Pattern[str]:
     """Compile names of parameters to drop (as in `SESSION_PARAMS`) for `normalise`."""
@@ -136,12 +141,20 @@ def normalise(
     """
     if len(url) > max_length * _RAW_FACTOR:
         raise UrlError("length", f"URL has more than {max_length} characters", url)
-    if base is not None and (clean := _clean_relative(url)):
+    text = url.partition("#")[0]
+    if base is not None and ":" not in text and text[:1].isalnum():
+        text = base.folder + text
+    if base is not None and (clean := _clean_relative(text)):
         if not _has_dropped(drop, clean[1]):
-            return _within(max_length, Url(base.host, url))
-    elif (clean := _clean_absolute(url)) and not _has_dropped(drop, clean[3]):
+            return _within(max_length, Url(base.host, text))
+    elif (clean := _clean_absolute(text)) and not _has_dropped(drop, clean[3]):
         return _within(max_length, Url(_host_key(clean[1]), clean[2] or "/"))
     return _within(max_length, _parse(url, base, drop, encoding))
+
+
+def is_safe(url: str) -> bool:
+    """True for a whole URL that nobody has a reason to write otherwise; False if it may be one."""
+    return _clean_absolute(url) is not None
 
 
 def absolute(url: str, base: str) -> str:
@@ -169,9 +182,7 @@ def location(header: bytes | None) -> str:
 
 
 def _has_dropped(drop: re.Pattern[str] | None, query: str | None) -> bool:
-    if query is None or drop is None:
-        return False
-    return any(map(drop.fullmatch, query.split("&")))
+    return bool(drop and query and any(map(drop.fullmatch, query.split("&"))))
 
 
 def _within(max_length: int, url: Url) -> Url:
@@ -195,7 +206,8 @@ def _parse(url: str, base: Url | None, drop: re.Pattern[str] | None, encoding: s
         raise UrlError("syntax", "URL has no scheme; write it as https://…", url)
     if not hierarchy and not mark:
         return base
-    path = _join(base.path.partition("?")[0], hierarchy)
+    path = hierarchy or base.path.partition("?")[0]
+    path = path if path[0] == "/" else base.folder + path
     return Url(base.host, _normal_path(path, drop) + _normal_query(query, drop, encoding))
 
 
@@ -206,20 +218,12 @@ def _split_scheme(text: str, base: Url | None) -> tuple[str, str]:
     if not found:
         return (base_scheme if text[:2].replace("\\", "/") == "//" else ""), text
     scheme, rest = found[1].lower(), text[found.end() :]
-    if scheme not in _DEFAULT_PORTS:
+    if scheme not in DEFAULT_PORTS:
         raise UrlError("scheme", f"only http and https are crawled, not {scheme[:20]!r}", text)
     # "http:page" on a page of the same scheme is relative: an oddity of the first browsers.
     if scheme == base_scheme and rest[:2].replace("\\", "/") != "//":
         return "", rest
     return scheme, rest
-
-
-def _join(base_path: str, path: str) -> str:
-    if not path:
-        return base_path
-    if path.startswith("/"):
-        return path
-    return base_path[: base_path.rindex("/") + 1] + path
 
 
 def _normal_path(path: str, drop: re.Pattern[str] | None) -> str:
@@ -285,7 +289,7 @@ def _host_key(origin: str) -> str:
     port = (parts[2] or "").lstrip("0")
     if parts[2] and (not port or len(port) > 5 or int(port) > 65535):
         raise UrlError("port", "port is not between 1 and 65535", origin)
-    return f"{scheme}://{name}" + (f":{port}" if port and port != _DEFAULT_PORTS[scheme] else "")
+    return f"{scheme}://{name}" + (f":{port}" if port and port != DEFAULT_PORTS[scheme] else "")
 
 
 def _normal_host(host: str, origin: str) -> str:

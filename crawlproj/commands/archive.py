@@ -6,15 +6,15 @@ import argparse
 import sys
 from pathlib import Path
 
-from crawlproj.config import Config
 from crawlproj.errors import ConfigError, CrawlError
-from crawlproj.operate.command import ProjectCommand, offer_json, print_error, show
+from crawlproj.operate.command import check_file, print_error, show
+from crawlproj.operate.files_command import FilesCommand
 from crawlproj.operate.progress_line import progress
 from crawlproj.output.folder import ARCHIVE
 from crawlproj.plural import counted
 
 
-class Command(ProjectCommand):
+class Command(FilesCommand):
     arguments = "<crawl> [--verify | --index | --wacz FILE | --get URL [--raw] [-o FILE]]"
     most_arguments = 1
     summary = "Check, index, pack and read the WARC files of a crawl"
@@ -31,15 +31,13 @@ class Command(ProjectCommand):
         offer = parser.add_argument
         offer("--raw", action="store_true", help="with --get: headers and body as they came")
         offer("-o", "--output", metavar="FILE", help="with --get: write it there")
-        offer_json(parser)
 
     def act(self, args: list[str], opts: argparse.Namespace) -> int:
-        assert self.settings is not None
-        if not args:
-            raise self.wrong_use("give the crawl's name")
         if (opts.raw or opts.output) and not opts.get:
             raise ConfigError("--raw and -o go with --get")
-        folder = Path(Config.from_settings(self.settings).output) / args[0] / ARCHIVE
+        check_file(opts.output)
+        check_file(opts.wacz, "--wacz")
+        folder = self.folders(args)[0] / ARCHIVE
         if not folder.is_dir():
             raise CrawlError(f"{folder} is not there: scrapy crawl site -a archive=true keeps one")
         if opts.verify:

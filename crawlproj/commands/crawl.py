@@ -15,7 +15,8 @@ from crawlproj.engine import memory_limit
 from crawlproj.engine.commands import MakesCrawler
 from crawlproj.errors import ConfigError, CrawlError
 from crawlproj.operate import logs
-from crawlproj.operate.command import check_project, check_start, hide_usage
+from crawlproj.operate.command import check_project, hide_usage
+from crawlproj.operate.starting import check_start
 from crawlproj.running import is_in_use
 
 EXIT_CODES = {memory_limit.REASON: memory_limit.REPLACE_ME, "failed": 1, "could not start": 1}

@@ -14,7 +14,7 @@ from crawlproj.errors import ConfigError
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.messages import DeadLetter
 from crawlproj.operate import dead_letters
-from crawlproj.operate.command import FrontierCommand, show
+from crawlproj.operate.command import FrontierCommand, refuse_empty, show
 from crawlproj.operate.crawls import next_step
 from crawlproj.plural import plural
 from crawlproj.urls import UrlError
@@ -54,6 +54,7 @@ class Command(FrontierCommand):
         )
 
     def check(self, rest: list[str], opts: argparse.Namespace) -> None:
+        refuse_empty(opts, "host", "reason", "export")
         if opts.export and Path(opts.export).suffix not in WRITTEN:
             raise ConfigError(f"--export {opts.export}: give a file that ends in .csv or .jsonl")
         _hosts(opts.host)
@@ -63,6 +64,7 @@ class Command(FrontierCommand):
         if await frontier.attach():
             selection = dead_letters.Selection(opts.reason, _hosts(opts.host))
             found = [letter async for letter in dead_letters.find(frontier, selection)]
+            found.sort(key=dead_letters.newest_first)
         if opts.retry:
             count = await dead_letters.retry(frontier, found)
             text = f"{count:,} queued again{await next_step(frontier, count)}"

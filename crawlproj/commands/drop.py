@@ -8,7 +8,7 @@ import re
 from crawlproj.errors import ConfigError
 from crawlproj.frontier import dropping
 from crawlproj.frontier.frontier import Frontier
-from crawlproj.operate.command import FrontierCommand, show
+from crawlproj.operate.command import FrontierCommand, refuse_empty, show
 from crawlproj.operate.dead_letters import hosts_named
 from crawlproj.operate.progress_line import counting
 from crawlproj.plural import counted
@@ -31,6 +31,7 @@ class Command(FrontierCommand):
         )
 
     def check(self, rest: list[str], opts: argparse.Namespace) -> None:
+        refuse_empty(opts, "host", "match")
         if not opts.host and not opts.match:
             raise self.wrong_use("say which: --host, --match, or both")
         _hosts(opts.host)

@@ -22,10 +22,11 @@ from scrapy.utils.conf import arglist_to_dict
 
 from crawlproj.config import Config
 from crawlproj.errors import ConfigError
-from crawlproj.operate.command import ProjectCommand, check_start
+from crawlproj.operate.command import ProjectCommand
 from crawlproj.operate.fleet import WorkerSlot
 from crawlproj.operate.fleet_view import FleetView, fleet_view
 from crawlproj.operate.logs import forget_oldest
+from crawlproj.operate.starting import check_start
 from crawlproj.output.gather import gatherings
 
 LOOK_EVERY_S = 0.2

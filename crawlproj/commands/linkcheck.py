@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
+
+from redis.exceptions import RedisError
 
 from crawlproj.config import Config
 from crawlproj.config.choices import ALL, ONSITE
-from crawlproj.errors import ConfigError
+from crawlproj.errors import ConfigError, CrawlError
 from crawlproj.items import utc_timestamp
 from crawlproj.operate import link_formats, link_report
 from crawlproj.operate.command import ProjectCommand, print_error
-from crawlproj.operate.link_check import CheckError, LinkCheck, given_urls, name_of
+from crawlproj.operate.link_check import LinkCheck, given_urls, name_of
 from crawlproj.operate.link_comparison import (
     Comparison,
     Earlier,
@@ -22,7 +25,7 @@ from crawlproj.operate.link_comparison import (
     read_earlier,
 )
 from crawlproj.operate.link_report import LinkReport
-from crawlproj.output.broken_links import KINDS, Findings, find_broken
+from crawlproj.output.broken_links import KINDS, Findings, failures_of, find_broken
 from crawlproj.server import connection
 
 NONE = "none"
@@ -54,6 +57,16 @@ class Command(ProjectCommand):
         offer("--against", metavar="FILE", help="a result to compare with (that of the last check)")
 
     def act(self, args: list[str], opts: argparse.Namespace) -> int:
+        try:
+            return self._check(args, opts)
+        except (ConfigError, BrokenPipeError):
+            raise
+        except (CrawlError, RedisError, OSError) as error:
+            # Exit code 1 says that a link is broken: nothing is known of that.
+            print_error(" ".join(str(error).split()))
+            return 2
+
+    def _check(self, args: list[str], opts: argparse.Namespace) -> int:
         assert self.settings is not None
         urls, fails_on = given_urls(args), _fails_on(opts.fail_on)
         if not urls:
@@ -72,19 +85,14 @@ class Command(ProjectCommand):
                 print_error(resolved.notice)
             check = LinkCheck(name, urls, folder, resolved)
             check.run(_given(opts), _settings(opts), shows_progress=sys.stderr.isatty())
-        except CheckError as error:
-            print_error(str(error))
-            return 2
         except KeyboardInterrupt:
             return _nothing_read()
         options = Options(opts.depth, opts.offsite, opts.anchors, opts.media)
         extent = Extent(urls, options, is_complete=not check.was_interrupted)
-        report = _report(check, folder, extent, against)
-        return self._tell(report, folder, opts, fails_on)
+        report = replace(_report(check, folder, extent, against), fails_on=fails_on)
+        return self._tell(report, folder, opts)
 
-    def _tell(
-        self, report: LinkReport, folder: Path, opts: argparse.Namespace, fails_on: set[str]
-    ) -> int:
+    def _tell(self, report: LinkReport, folder: Path, opts: argparse.Namespace) -> int:
         if not report.findings.pages and report.is_complete:
             print_error(_unreachable(report))
             return 2
@@ -93,8 +101,7 @@ class Command(ProjectCommand):
         if report.is_complete:
             link_report.keep(report, folder)
         _write(report, opts)
-        is_broken = any(one.kind in fails_on for one in report.findings.broken)
-        return int(is_broken or not report.is_complete)
+        return int(bool(report.failing) or not report.is_complete)
 
 
 def _nothing_read() -> int:
@@ -102,10 +109,10 @@ def _nothing_read() -> int:
     return 1
 
 
-def _fails_on(text: str) -> set[str]:
-    kinds = {word.strip() for word in text.split(",") if word.strip()}
+def _fails_on(text: str) -> frozenset[str]:
+    kinds = frozenset(word.strip() for word in text.split(",") if word.strip())
     if kinds == {NONE}:
-        return set()
+        return frozenset()
     if not kinds or kinds - set(KINDS):
         raise ConfigError(f"--fail-on {text}: give some of {', '.join(KINDS)}, or {NONE}")
     return kinds
@@ -136,7 +143,7 @@ def _last(folder: Path) -> Earlier | None:
 
 def _report(check: LinkCheck, folder: Path, extent: Extent, against: Earlier | None) -> LinkReport:
     wanted = against.wanted if against else frozenset()
-    found = find_broken(folder, wanted) if check.has_begun else Findings([])
+    found = _found(folder, wanted) if check.has_begun else Findings([])
     return LinkReport(
         urls=extent.urls,
         options=extent.options,
@@ -146,6 +153,13 @@ def _report(check: LinkCheck, folder: Path, extent: Extent, against: Earlier | N
         findings=found,
         compared=compare(found, extent, against) if against else Comparison(),
     )
+
+
+def _found(folder: Path, wanted: frozenset[str]) -> Findings:
+    from crawlproj.output.tables import open_tables  # DuckDB is large
+
+    with open_tables(folder) as tables:
+        return find_broken([folder], failures_of(tables), wanted)
 
 
 def _unreachable(report: LinkReport) -> str:

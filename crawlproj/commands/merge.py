@@ -7,14 +7,13 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from crawlproj.config import Config
 from crawlproj.errors import ConfigError
-from crawlproj.operate.command import ProjectCommand, offer_json, show
+from crawlproj.operate.command import show
+from crawlproj.operate.files_command import FilesCommand
 from crawlproj.operate.progress_line import progress
-from crawlproj.output.folder import sources_of
 
 
-class Command(ProjectCommand):
+class Command(FilesCommand):
     arguments = "<crawl> [FOLDER…] [-o DIR]"
     summary = "Merge the files of all workers into one clean file of each kind"
 
@@ -38,22 +37,18 @@ class Command(ProjectCommand):
         parser.add_argument(
             "--memory", metavar="MB", type=int, default=512, help="megabytes that it may take (512)"
         )
-        offer_json(parser)
 
     def act(self, args: list[str], opts: argparse.Namespace) -> int:
         from crawlproj.output.merge import Wish, merge  # DuckDB is large
 
-        assert self.settings is not None
-        if not args:
-            raise self.wrong_use("give the crawl's name")
         formats = tuple(dict.fromkeys(filter(None, opts.format.lower().split(","))))
         wish = Wish(formats, opts.sort, opts.memory)
         wish.check()
-        own = Path(Config.from_settings(self.settings).output) / args[0]
-        sources = sources_of(own, args[1:])
+        sources = self.folders(args)
         if opts.output and Path(opts.output).is_file():
             raise ConfigError(f"-o {opts.output}: that is a file; give a folder")
+        to = Path(opts.output) if opts.output else self.output / args[0]
         with progress() as watch:
-            report = merge(sources, Path(opts.output) if opts.output else own, wish, watch=watch)
+            report = merge(sources, to, wish, watch=watch)
         show(opts, asdict(report), report.to_text())
         return 0

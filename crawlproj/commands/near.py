@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crawlproj.config import Config
-from crawlproj.operate.command import ProjectCommand, offer_json, show
-from crawlproj.output.folder import NothingThere, sources_of
+from crawlproj.operate.command import show
+from crawlproj.operate.files_command import FilesCommand
 from crawlproj.plural import counted
 
 if TYPE_CHECKING:
@@ -20,7 +18,7 @@ MOST_SHOWN = 5
 """URLs of a cluster that people see."""
 
 
-class Command(ProjectCommand):
+class Command(FilesCommand):
     arguments = "<crawl> [FOLDER…] [--most N]"
     summary = "List clusters of near-duplicate pages"
 
@@ -29,19 +27,12 @@ class Command(ProjectCommand):
         parser.add_argument(
             "--most", metavar="N", type=int, default=50, help="clusters to list (50)"
         )
-        offer_json(parser)
 
     def act(self, args: list[str], opts: argparse.Namespace) -> int:
         from crawlproj.output.near_copies import find_clusters  # DuckDB is large
         from crawlproj.output.tables import open_tables
 
-        assert self.settings is not None
-        if not args:
-            raise self.wrong_use("give the crawl's name")
-        own = Path(Config.from_settings(self.settings).output) / args[0]
-        sources = sources_of(own, args[1:])
-        if not any(map(Path.is_dir, sources)):
-            raise NothingThere(f"Nothing in {own}: run the crawl first, or check its name")
+        sources = self.folders(args)
         with open_tables(sources) as tables:
             found = find_clusters(tables, max(0, opts.most), MOST_URLS)
         told = {

@@ -9,10 +9,11 @@ from dataclasses import asdict
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.pattern_store import Pattern
 from crawlproj.operate import pattern_release
-from crawlproj.operate.command import FrontierCommand, show
+from crawlproj.operate.command import FrontierCommand, refuse_empty, show
 from crawlproj.operate.crawls import next_step
 from crawlproj.operate.pattern_release import PatternStatus
 from crawlproj.operate.status_view import pattern_line
+from crawlproj.plural import counted
 
 EVERY = "all"
 
@@ -34,6 +35,9 @@ class Command(FrontierCommand):
         super().add_options(parser)
         parser.add_argument("--release", metavar="PATTERN", help="queue its URLs; or: all")
 
+    def check(self, rest: list[str], opts: argparse.Namespace) -> None:
+        refuse_empty(opts, "release")
+
     async def work(self, frontier: Frontier, rest: list[str], opts: argparse.Namespace) -> int:
         known = (
             await pattern_release.find(frontier, released=True) if await frontier.attach() else []
@@ -51,7 +55,7 @@ class Command(FrontierCommand):
         wanted = [one for one in held if opts.release in (EVERY, pattern_release.name(one))]
         queued = await pattern_release.release(frontier, wanted)
         found = {"released": [pattern_release.name(one) for one in wanted], "queued": queued}
-        text = f"{len(wanted)} released, {queued:,} URLs queued"
+        text = f"{len(wanted)} released, {counted(queued, 'URL')} queued"
         text += await next_step(frontier, queued)
         show(opts, found, text if wanted else f"{opts.release}: no such pattern is set aside")
         return 0 if wanted else 1
@@ -60,5 +64,5 @@ class Command(FrontierCommand):
 def _as_text(crawl: str, rows: Sequence[PatternStatus]) -> str:
     if not rows:
         return f"{crawl}: no pattern is set aside"
-    lines = [f"{crawl}: {len(rows)} patterns", ""]
+    lines = [f"{crawl}: {counted(len(rows), 'pattern')}", ""]
     return "\n".join([*lines, *(f"  {pattern_line(row)}" for row in rows)])

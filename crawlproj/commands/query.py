@@ -9,11 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from crawlproj.config import Config
 from crawlproj.errors import ConfigError
-from crawlproj.operate.command import ProjectCommand, check_file, offer_json
+from crawlproj.operate.command import check_file
+from crawlproj.operate.files_command import FilesCommand
 from crawlproj.operate.plain_text import printable
-from crawlproj.output.folder import NothingThere, sources_of
 
 if TYPE_CHECKING:
     from crawlproj.output.query import Query
@@ -22,7 +21,7 @@ FORMATS = ("table", "csv", "json", "parquet")
 BY_SUFFIX = {".csv": "csv", ".json": "json", ".parquet": "parquet"}
 
 
-class Command(ProjectCommand):
+class Command(FilesCommand):
     arguments = '<crawl> "SELECT …" [FOLDER…]'
     summary = "Ask in SQL what a crawl has found"
 
@@ -40,22 +39,17 @@ class Command(ProjectCommand):
         parser.add_argument(
             "--memory", metavar="MB", type=int, default=512, help="megabytes it may take (512)"
         )
-        offer_json(parser)
 
     def act(self, args: list[str], opts: argparse.Namespace) -> int:
         from crawlproj.output.query import Query  # DuckDB is large
 
-        assert self.settings is not None
         if len(args) < 2:
             raise self.wrong_use("give the crawl's name and a question")
         crawl, sql, *folders = args
         check_file(opts.output)
         query = Query(sys.stdin.read() if sql == "-" else sql, opts.timeout, opts.memory)
         query.check()
-        own = Path(Config.from_settings(self.settings).output) / crawl
-        sources = sources_of(own, folders)
-        if not any(map(Path.is_dir, sources)):
-            raise NothingThere(f"Nothing in {own}: run the crawl first, or check its name")
+        sources = self.folders([crawl, *folders])
         _answer(query, sources, opts)
         return 0
 

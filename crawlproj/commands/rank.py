@@ -8,10 +8,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crawlproj.config import Config
-from crawlproj.operate.command import ProjectCommand, check_file, offer_json, show
+from crawlproj.operate.command import check_file, show
+from crawlproj.operate.files_command import FilesCommand
 from crawlproj.operate.table import table
-from crawlproj.output.folder import NothingThere, sources_of
 from crawlproj.output.rows import harmless
 from crawlproj.plural import counted
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from crawlproj.output.link_rank import RankedPage, Ranks
 
 
-class Command(ProjectCommand):
+class Command(FilesCommand):
     arguments = "<crawl> [FOLDER…] [--most N] [-o FILE]"
     summary = "Rank the pages of a crawl by the links among them"
 
@@ -27,20 +26,13 @@ class Command(ProjectCommand):
         super().add_options(parser)
         parser.add_argument("-o", "--output", metavar="FILE", help="write all pages there, as CSV")
         parser.add_argument("--most", metavar="N", type=int, default=50, help="pages to list (50)")
-        offer_json(parser)
 
     def act(self, args: list[str], opts: argparse.Namespace) -> int:
         from crawlproj.output.link_rank import rank, ranked_pages  # DuckDB is large
         from crawlproj.output.tables import open_tables
 
-        assert self.settings is not None
-        if not args:
-            raise self.wrong_use("give the crawl's name")
         check_file(opts.output)
-        own = Path(Config.from_settings(self.settings).output) / args[0]
-        sources = sources_of(own, args[1:])
-        if not any(map(Path.is_dir, sources)):
-            raise NothingThere(f"Nothing in {own}: run the crawl first, or check its name")
+        sources = self.folders(args)
         with open_tables(sources) as tables:
             ranks = rank(tables)
             pages = list(ranked_pages(tables, ranks, max(0, opts.most)))

@@ -5,16 +5,15 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from crawlproj.config import Config
 from crawlproj.errors import ConfigError
-from crawlproj.operate.command import ProjectCommand, check_file, offer_json, show
+from crawlproj.operate.command import check_file, show
+from crawlproj.operate.files_command import FilesCommand
 from crawlproj.operate.progress_line import progress
-from crawlproj.output.folder import NothingThere, sources_of
 
 FILE = "report.html"
 
 
-class Command(ProjectCommand):
+class Command(FilesCommand):
     arguments = "<crawl> [FOLDER…] [-o FILE] [--against FOLDER]"
     summary = "Write what a crawl has found, and what is wrong with it, as one HTML page"
 
@@ -29,7 +28,6 @@ class Command(ProjectCommand):
         parser.add_argument(
             "--memory", metavar="MB", type=int, default=256, help="megabytes it may take (256)"
         )
-        offer_json(parser)
 
     def act(self, args: list[str], opts: argparse.Namespace) -> int:
         # DuckDB and Jinja are large.
@@ -38,14 +36,8 @@ class Command(ProjectCommand):
         from crawlproj.output.report.reading import read_report
         from crawlproj.output.report.text import to_text
 
-        assert self.settings is not None
-        if not args:
-            raise self.wrong_use("give the crawl's name")
         check_file(opts.output)
-        own = Path(Config.from_settings(self.settings).output) / args[0]
-        sources = sources_of(own, args[1:])
-        if not any(map(Path.is_dir, sources)):
-            raise NothingThere(f"Nothing in {own}: run the crawl first, or check its name")
+        sources = self.folders(args)
         with progress() as watch:
             report = read_report(args[0], sources, _against(opts.against), opts.memory, watch)
         to = Path(opts.output) if opts.output else sources[0] / FILE

@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from crawlproj.config import Config
-from crawlproj.operate.command import ProjectCommand, offer_json, show
-from crawlproj.output.folder import sources_of
+from crawlproj.operate.command import show
+from crawlproj.operate.files_command import FilesCommand
 from crawlproj.plural import counted
 
 
-class Command(ProjectCommand):
+class Command(FilesCommand):
     arguments = "<crawl> [FOLDER…] [--host HOST] [-o DIR]"
     summary = "Write the sitemap.xml of a crawl"
 
@@ -23,18 +22,14 @@ class Command(ProjectCommand):
         parser.add_argument(
             "--host", default="", help="whose pages, where the crawl has those of several hosts"
         )
-        offer_json(parser)
 
     def act(self, args: list[str], opts: argparse.Namespace) -> int:
         from crawlproj.output.sitemap_writing import host_of, write_sitemap  # DuckDB is large
         from crawlproj.output.tables import open_tables
 
-        assert self.settings is not None
-        if not args:
-            raise self.wrong_use("give the crawl's name")
-        own = Path(Config.from_settings(self.settings).output) / args[0]
-        out = Path(opts.output) if opts.output else own
-        with open_tables(sources_of(own, args[1:])) as tables:
+        sources = self.folders(args)
+        out = Path(opts.output) if opts.output else self.output / args[0]
+        with open_tables(sources) as tables:
             host = host_of(tables, opts.host)
             urls, files = write_sitemap(tables, host, out)
         found = {"folder": str(out), "host": host, "urls": urls, "files": files}

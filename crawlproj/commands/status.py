@@ -10,8 +10,9 @@ from functools import partial
 
 from scrapy.spiderloader import get_spider_loader
 
+from crawlproj.frontier import history
 from crawlproj.frontier.frontier import Frontier
-from crawlproj.operate import crawls, history, status, status_view
+from crawlproj.operate import crawls, status, status_view
 from crawlproj.operate.command import FrontierCommand, connected, show
 from crawlproj.operate.look_up import look_up
 from crawlproj.operate.plain_text import is_terminal, printable

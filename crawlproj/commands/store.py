@@ -9,7 +9,7 @@ from pathlib import Path
 
 from crawlproj.config import Config, checked
 from crawlproj.errors import ConfigError
-from crawlproj.operate.command import ProjectCommand, offer_json, print_error, show
+from crawlproj.operate.command import ProjectCommand, check_file, offer_json, print_error, show
 from crawlproj.output.store.opening import open_database
 from crawlproj.output.store.tables import Database
 from crawlproj.plural import counted
@@ -38,6 +38,9 @@ class Command(ProjectCommand):
         assert self.settings is not None
         if not args:
             raise self.wrong_use("give the crawl's name")
+        if opts.output and opts.get is None:
+            raise ConfigError("-o goes with --get")
+        check_file(opts.output)
         config = Config.from_settings(self.settings)
         address = checked("store", opts.store) or config.store
         if not address:

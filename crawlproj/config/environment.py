@@ -7,6 +7,7 @@ here.
 
 from __future__ import annotations
 
+import difflib
 import os
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -22,6 +23,10 @@ PLAIN_SCRAPY = "CRAWL_PLAIN_SCRAPY"
 
 NO_SETTINGS = frozenset({PLAIN_SCRAPY, failpoints.VARIABLE})
 """Variables of ours that are no settings."""
+
+
+ALIKE = 0.8
+"""Share of letters that two names have in common, from which on they are alike."""
 
 
 def given(settings: Mapping[str, Any], name: str) -> Any:
@@ -44,11 +49,26 @@ def boolean(raw: Any) -> bool:
 
 def refuse_misspelt(known: Collection[str], prefixes: tuple[str, ...]) -> None:
     """Stop at a variable that looks like a slip of ours; others may have names that begin so."""
-    for name in os.environ:
-        if not name.startswith(prefixes) or name in known or name in NO_SETTINGS:
-            continue
+    for name in _unknown(known, prefixes):
         if slip := misspelt.meant(name, known, prefixes):
             raise ConfigError(f"{name} in the environment: no such setting; did you mean {slip}?")
+
+
+def doubts(known: Collection[str], prefixes: tuple[str, ...]) -> list[str]:
+    """What to say of variables that resemble ours, and may be others' all the same."""
+    return [
+        f"{name} in the environment is no setting; did you mean {nearest[0]}?"
+        for name in _unknown(known, prefixes)
+        if (nearest := difflib.get_close_matches(name, known, n=1, cutoff=ALIKE))
+    ]
+
+
+def _unknown(known: Collection[str], prefixes: tuple[str, ...]) -> list[str]:
+    return [
+        name
+        for name in os.environ
+        if name.startswith(prefixes) and name not in known and name not in NO_SETTINGS
+    ]
 
 
 def _is_above(settings: Mapping[str, Any], name: str) -> bool:

@@ -31,9 +31,11 @@ class Option(NamedTuple):
 
 
 def checked(name: str, value: Any) -> Any:
-    """A field's value that comes from elsewhere than the settings, checked as they are."""
+    """A field's value that comes from elsewhere than the settings, checked as they are. What is
+    wrong with it is said by the name of its argument, as users know it."""
     spec = next(spec for spec in fields(Config) if spec.name == name)
-    return value if value is None else parsed(name, value, spec.metadata["accepts"])
+    shown = spec.metadata["argument"] or name
+    return value if value is None else parsed(shown, value, spec.metadata["accepts"])
 
 
 def options() -> list[Option]:
@@ -76,6 +78,8 @@ def take_arguments(settings: BaseSettings, given: Mapping[str, Any]) -> None:
     """Make settings of the arguments that a spider was given by `-a`; stop at a misspelt one."""
     refuse_unknown_arguments(given)
     for name, value in given.items():
+        if name == CRAWL and not str(value).strip():  # as an unset variable of a shell leaves it
+            raise ConfigError(f"-a {name}={value}: give a name, or leave it out for the spider's")
         settings.set(arguments()[name], value, priority="cmdline")
 
 
@@ -96,3 +100,8 @@ def refuse_unknown_arguments(given: Iterable[str]) -> None:
 def unknown_names(settings: Mapping[str, Any]) -> list[str]:
     """Names that begin like ours and are not; raises ConfigError for one that looks like a slip."""
     return names.unknown_names(settings, [option.setting for option in options()])
+
+
+def doubtful_variables() -> list[str]:
+    """What to say of variables of the environment that resemble our settings and are none."""
+    return environment.doubts([option.setting for option in options()], names.PREFIXES)

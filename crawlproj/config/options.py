@@ -291,7 +291,10 @@ class Config(FetchOptions, OutputOptions, RefreshOptions, WatchOptions):
         "POLITENESS_BACKOFF", 1.0, SECONDS, "hold of a failing host; doubles with each failure"
     )
     longest_hold_s: float = option(
-        "POLITENESS_LONGEST_HOLD", 600.0, SECONDS, "most that Retry-After or back-off can ask for"
+        "POLITENESS_LONGEST_HOLD",
+        600.0,
+        SECONDS,
+        "most that Retry-After, back-off or a retry can ask for",
     )
     overrides: Mapping[str, Any] | None = option(
         "POLITENESS_OVERRIDES",
@@ -325,6 +328,13 @@ class Config(FetchOptions, OutputOptions, RefreshOptions, WatchOptions):
         "keep what became of every URL, for `scrapy why`: when, status, by whom, by which rule; "
         "about 20 bytes of Redis's memory a URL",
     )
+    speculate: bool = option(
+        "FRONTIER_SPECULATE",
+        False,
+        BOOL,
+        "lease a URL that takes far longer than usual once more, to an idle worker, where its host "
+        "allows another connection",
+    )
     lease_timeout_s: float = option(
         "FRONTIER_LEASE_TIMEOUT", 20.0, POSITIVE, "silence after which a worker counts as dead"
     )
@@ -336,7 +346,10 @@ class Config(FetchOptions, OutputOptions, RefreshOptions, WatchOptions):
         "retries, and more where this is not given",
     )
     retry_delay_s: float = option(
-        "FRONTIER_RETRY_DELAY", 2.0, SECONDS, "wait before the first retry; doubles each time"
+        "FRONTIER_RETRY_DELAY",
+        2.0,
+        SECONDS,
+        "wait before the first retry; doubles each time, up to `POLITENESS_LONGEST_HOLD`",
     )
     max_record_bytes: int = option(
         "FRONTIER_MAX_RECORD_BYTES", 262_144, COUNT, "largest request that is stored"

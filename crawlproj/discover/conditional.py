@@ -17,7 +17,7 @@ GONE = (404, 410)
 """What a server says of a page that it no longer has."""
 
 NEW, CHANGED, UNCHANGED, IS_GONE = "new", "changed", "unchanged", "gone"
-"""What a visit has found, as rows say it."""
+"""What has become of a page since it was last fetched, as rows say it."""
 
 STATUSES = "handle_httpstatus_list"
 """Key of `request.meta`, and attribute of spiders, by which Scrapy knows the statuses, other than

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
+from crawlproj.discover.known_links import is_the_same_everywhere, is_the_same_in_folder
 from crawlproj.discover.quarantine import REASON, Quarantine
 from crawlproj.discover.ranking import Candidate, Opic, Strategy
 from crawlproj.discover.sitemap_reading import MOST_STEPS, SITEMAP
@@ -37,8 +38,6 @@ Passed = Sequence[str]
 
 REMEMBERED_HOSTS = 50_000
 
-_ROOTS = ("/", "http://", "https://")
-
 
 class Collector(Protocol):
     """The worker that links are for (worker/exchange.py): it takes in URLs for the frontier, and
@@ -53,6 +52,9 @@ class Collector(Protocol):
 
     def seen(self, host: str, key: str) -> bool:
         """True if the key is known to have been taken in."""
+
+    def waits(self, key: str) -> bool:
+        """True if a link of this key is collected already."""
 
     def count_seen(self, links: int) -> None:
         """So many links were recognised without asking."""
@@ -138,7 +140,7 @@ class Discovery:
     ) -> int:
         """Offer links to the frontier; returns how many could be used. `encoding` is what their
         queries are escaped in."""
-        folder = _folder(base)
+        folder = base.host + base.folder  # ends in a slash, as no host does
         unknown = self._known_links.unknown(base.host, hrefs)
         if unknown:
             unknown = self._known_links.unknown(folder, unknown)
@@ -167,11 +169,11 @@ class Discovery:
         """Remember a link by its text on this host's pages, or on those of this folder, and by its
         normal form, for other spellings."""
         known = self._known_links
-        if _is_the_same_everywhere(href):
+        if is_the_same_everywhere(href):
             known.add(host, href)
-        elif _is_the_same_in_folder(href):
+        elif is_the_same_in_folder(href):
             known.add(folder, href)
-        if _is_the_same_everywhere(url.path):
+        if is_the_same_everywhere(url.path):
             known.add(*url)
 
     def follow_listed(self, urls: Sequence[str], base: Url, depth: int) -> None:
@@ -210,10 +212,12 @@ class Discovery:
 
     def _offer(self, url: Url, depth: int, referer: str, passed: Passed = ()) -> bool:
         """Collect a link unless it is against the rules or known; True if it was known."""
-        reason = self._rules.refusal(url, depth, self._worker.scope)
-        if reason:
+        key = seen_keys.page(url)
+        if self._worker.waits(key):
+            return False  # until the frontier has it, it is not known
+        if reason := self._rules.refusal(url, depth, self._worker.scope):
             self._refuse(url, depth, referer, passed, reason)
-        elif self._worker.seen(url.host, seen_keys.page(url)):
+        elif self._worker.seen(url.host, key):
             return True
         elif found := self._quarantine.outcome_for(url):
             self._set_aside(self._link(Kind.LINK, url, depth, referer, passed), found)
@@ -252,20 +256,3 @@ class Discovery:
         """Count once what has this key."""
         if not self._worker.seen(host, key):
             self._worker.push(Push(Kind.FILTERED, host, 0, reason.encode(), key))
-
-
-def _is_the_same_everywhere(href: str) -> bool:
-    """Whether a link means the same on all pages of a host. A path that begins with two slashes
-    does not: as a link, that text names a host."""
-    return href.isascii() and href.startswith(_ROOTS) and not href.startswith("//")
-
-
-def _folder(base: Url) -> str:
-    """Where the relative links of a page begin. Ends in a slash, as no host does."""
-    return base.host + base.path[: base.path.partition("?")[0].rindex("/") + 1]
-
-
-def _is_the_same_in_folder(href: str) -> bool:
-    """Whether a link means the same on all pages of a folder. What only has a query is relative to
-    its page, and so may be what looks as if it had a scheme (`http:?a`)."""
-    return href.isascii() and (href[0].isalnum() or href[0] == ".") and ":" not in href

@@ -13,6 +13,7 @@ Why not a SimHash: docs/near-duplicates.md has both beside each other. Pure.
 from __future__ import annotations
 
 import re
+from operator import sub
 from zlib import crc32
 
 PLACES = 60
@@ -23,8 +24,8 @@ never compared. Texts that resemble each other by 0.8 agree in one with a probab
 LEAST_WORDS = 40
 """A page with fewer words of its own has no fingerprint: by so few, pages that have nothing to do
 with each other would be taken for copies."""
-MOST_WORDS = 2500
-MOST_MARKUP = 1 << 16
+MOST_WORDS = 1200
+MOST_MARKUP = 40 << 10
 """Words, and bytes of markup before them, by which a page is judged."""
 
 MOST_FRAMES = 20
@@ -32,8 +33,9 @@ MOST_FRAMES = 20
 take too long."""
 
 _WIDTH = PLACES // BANDS
-_ENOUGH_PAIRS = 240
-"""Of many pairs those with the smallest hashes are looked at: there are some for each place."""
+_ENOUGH_PAIRS = 340
+"""Of many pairs those with the smallest hashes are looked at: though a third of them come more than
+once, there are some for each place."""
 
 _AS_IT_IS = frozenset({"utf-8", "ascii"})
 _ELEMENTS = rb"(script|style|nav|header|footer|aside|select|svg|template|noscript)\b"
@@ -54,8 +56,7 @@ def fingerprint(body: bytes, encoding: str) -> bytes | None:
     words = own_words(body, encoding)
     if len(words) < LEAST_WORDS:
         return None
-    hashes: set[int] = set(map(crc32, words[1:], map(crc32, words)))
-    return _smallest(hashes)
+    return _smallest(list(map(crc32, words)))
 
 
 def bands(found: bytes) -> bytes:
@@ -77,7 +78,7 @@ def own_words(body: bytes, encoding: str) -> list[bytes]:
         markup = _in_utf8(markup, encoding)
     markup = markup.lower()
     texts = _text.findall(_without_boilerplate(markup, max(0, markup.find(b"<body"))))
-    return b" ".join(texts).split()[:MOST_WORDS]
+    return b" ".join(texts).split(None, MOST_WORDS)[:MOST_WORDS]
 
 
 def _in_utf8(markup: bytes, encoding: str) -> bytes:
@@ -114,12 +115,16 @@ def _end_of(name: bytes, markup: bytes, at: int) -> int:
     return len(markup)
 
 
-def _smallest(hashes: set[int]) -> bytes:
-    """Of each place the smallest hash, as a byte from 1 to 255; 0 where there is none."""
-    least = list(hashes)
-    if len(least) > 1.5 * _ENOUGH_PAIRS:
-        below = (_ENOUGH_PAIRS << 32) // len(least)
-        least = [one for one in least if one < below]
+def _smallest(words: list[int]) -> bytes:
+    """Of each place the smallest hash of a pair, as a byte from 1 to 255; 0 where there is none.
+    The hash of a pair is by how much that of its second word is larger: a subtraction mixes well
+    enough, and is cheaper than to hash again."""
+    pairs = map(sub, words[1:], words)
+    if len(words) < 2 * _ENOUGH_PAIRS:
+        least = [pair & 0xFFFFFFFF for pair in pairs]
+    else:
+        below = (_ENOUGH_PAIRS << 32) // len(words)
+        least = [pair for pair in pairs if 0 < pair < below]
     least.sort(reverse=True)
     places = {one % PLACES: one for one in least}  # the last, which is the smallest, stays
     return bytes([places[at] // PLACES % 255 + 1 if at in places else 0 for at in range(PLACES)])

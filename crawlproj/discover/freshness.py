@@ -9,6 +9,11 @@ pages together ask for as many visits as there are (Cho and Garcia-Molina 2003; 
 Azar et al. 2018). Pages that change too fast to be kept fresh have the longest interval there is:
 visits do more elsewhere.
 
+A rate is never known, but how well it is: as from so many changes (`evidence`), which makes it a
+Gamma distribution. What a visit is worth is the mean over that. So a page that has seemed to change
+too fast in two visits is not given up for it, as it would be by its likeliest rate: if it was bad
+luck, a visit is worth much.
+
 `uniform` (all pages alike) and `proportional` (twice the changes, twice the visits), which are
 common and worse, have prices too: seconds, and visits a change.
 """
@@ -17,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, expm1, inf, log, sqrt
+from math import exp, expm1, inf, log, log1p, sqrt
 from typing import NamedTuple
 
 from crawlproj.config import choices
@@ -27,21 +32,34 @@ FADING = 0.99
 """How much of what earlier visits have shown counts after each further one, so that a page whose
 habits change is understood anew after about a hundred."""
 
-PRIOR_CHANGES = 0.5
+PRIOR_CHANGES = 0.8
 """So many changes, at the usual rate, are assumed of every page before anything is known of it."""
+
+CERTAIN = 1e9
+"""Evidence of a rate that is known."""
 
 _ANY_PRICE = log(1e-15), log(1e18)
 _EXACT = 1e-3
 """Of prices, as logarithms."""
 _STEPS = 64
 _ENOUGH = 1e-4
+_NEVER = 1e12
+"""Changes from one visit to the next: nothing is due after so many."""
+
+
+class Estimate(NamedTuple):
+    """Changes a second, and how well that is known: as from so many changes."""
+
+    rate: float
+    evidence: float = CERTAIN
 
 
 class Demand(NamedTuple):
-    """A page among those that a budget is shared by."""
+    """A page among those that a budget is shared by; `rate` and `evidence` are its Estimate."""
 
     importance: float
     rate: float
+    evidence: float = CERTAIN
 
 
 def observe(
@@ -57,35 +75,38 @@ def observe(
     return History(changes + 1, changed_s + interval_s, unchanged_s)
 
 
-def change_rate(history: History, usual_rate: float) -> float:
-    """Changes a second, most likely: the root of Σ I / (e^(rate·I) - 1) over the intervals after
-    which the page had changed = the time after which it had not (Cho and Garcia-Molina, for visits
-    at any intervals). All intervals of the former kind are taken for as long as their mean."""
+def estimate(history: History, usual_rate: float) -> Estimate:
+    """How often it changes, most likely: the root of Σ I / (e^(rate·I) - 1) over the intervals
+    after which the page had changed = the time after which it had not (Cho and Garcia-Molina, for
+    visits at any intervals). All intervals of the former kind are taken for as long as their mean.
+    The evidence is how fast the likelihood falls off on both sides of it."""
     changes, changed_s, unchanged_s = history
     quiet_s = unchanged_s + PRIOR_CHANGES / usual_rate
     if changes <= 0 or changed_s / changes < quiet_s * 1e-9:  # known to the moment
-        return (changes + PRIOR_CHANGES) / quiet_s
+        return Estimate((changes + PRIOR_CHANGES) / quiet_s, changes + PRIOR_CHANGES)
     interval_s = changed_s / changes
-    rate = (changes + PRIOR_CHANGES) / (quiet_s + changed_s)
+    rate, evidence = (changes + PRIOR_CHANGES) / (quiet_s + changed_s), PRIOR_CHANGES
     for _ in range(_STEPS):
-        step = _newton_step(rate, changes, interval_s, quiet_s)
+        excess, evidence = _slopes(rate, changes, interval_s, quiet_s)
+        step = max(-1.0, min(1.0, excess / evidence))
         rate *= exp(step)
         if abs(step) < _ENOUGH:
             break
-    return rate
+    return Estimate(rate, evidence)
 
 
-def _newton_step(rate: float, changes: float, interval_s: float, quiet_s: float) -> float:
-    """Of the logarithm of the rate, towards the root, and not too far at once."""
-    grown = expm1(min(rate * interval_s, 300.0))
-    excess = changes * interval_s / grown + PRIOR_CHANGES / rate - quiet_s
-    slope = changes * interval_s * interval_s * (grown + 1) / grown / grown
-    return max(-1.0, min(1.0, excess / (slope * rate + PRIOR_CHANGES / rate)))
+def _slopes(rate: float, changes: float, interval_s: float, quiet_s: float) -> tuple[float, float]:
+    """Of the likelihood's logarithm by that of the rate: the slope, and how fast it falls."""
+    x = min(rate * interval_s, 300.0)
+    grown = expm1(x)
+    slope = changes * x / grown + PRIOR_CHANGES - quiet_s * rate
+    bend = changes * x * (x * (grown + 1) - grown) / grown / grown + quiet_s * rate
+    return slope, bend
 
 
-def worth(importance: float, rate: float, interval_s: float) -> float:
+def worth(page: Demand, interval_s: float) -> float:
     """What a visit after so long does for freshness: importance · seconds."""
-    return importance / rate * _gain(rate * interval_s)
+    return page.importance / page.rate * _gain(page.rate * interval_s, page.evidence)
 
 
 def freshness(rate: float, interval_s: float) -> float:
@@ -94,26 +115,28 @@ def freshness(rate: float, interval_s: float) -> float:
     return -expm1(-x) / x if 0 < x < inf else float(x == 0)
 
 
-def _gain(x: float) -> float:
-    return -expm1(-x) - x * exp(-x)
+def _gain(x: float, evidence: float) -> float:
+    """1 - e^-x (1 + x), as the mean over rates of which so much is known."""
+    shrunk, others = -log1p(x / evidence), evidence - 1 or 1e-12
+    return -evidence / others * expm1(others * shrunk) - x * exp(evidence * shrunk)
 
 
-def _gain_reached(gain: float) -> float:
+def _gain_reached(gain: float, evidence: float) -> float:
     """The x at which _gain(x) is that much."""
-    if gain >= 1:
+    if evidence > 1 and gain >= evidence / (evidence - 1):
         return inf
-    x = sqrt(2 * gain) * (1 + gain / 3) if gain < 0.7 else -log(1 - gain) * 1.3
+    x = sqrt(2 * gain) * (1 + gain / 3) if gain < 0.7 else 2.0
     for _ in range(_STEPS):
-        slope = x * exp(-x)
-        step = (_gain(x) - gain) / slope if slope > 0 else 0.0
-        x = max(x / 2, x - step)
-        if abs(step) <= _ENOUGH * x:
+        slope = x * x * exp(-(evidence + 1) * log1p(x / evidence))  # by the logarithm of x
+        step = (_gain(x, evidence) - gain) / slope if slope > 0 else -1.0
+        x *= exp(max(-1.0, min(1.0, -step)))
+        if abs(step) <= _ENOUGH or x > _NEVER:
             break
     return x
 
 
 def _optimal(page: Demand, price: float) -> float:
-    return _gain_reached(price * page.rate / page.importance) / page.rate
+    return _gain_reached(price * page.rate / page.importance, page.evidence) / page.rate
 
 
 def _uniform(page: Demand, price: float) -> float:

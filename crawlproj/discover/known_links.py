@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 MOST = 100_000
 LONGEST = 300
@@ -10,6 +10,7 @@ LONGEST = 300
 HOST_LINKS = 4
 """A host among them takes as much memory as so many links."""
 
+_ROOTS = ("/", "http://", "https://")
 _Links = dict[str, set[str]]
 _NONE: frozenset[str] = frozenset()
 
@@ -32,10 +33,13 @@ class KnownLinks:
     def __len__(self) -> int:
         return sum(len(links) for half in (self._young, self._old) for links in half.values())
 
-    def unknown(self, host: str, texts: Iterable[str]) -> list[str]:
+    def unknown(self, host: str, texts: Collection[str]) -> Collection[str]:
         """Those of the links on a page of this host that are not remembered."""
         young, old = self._young.get(host, _NONE), self._old.get(host, _NONE)
-        return [text for text in texts if text not in young and text not in old]
+        if not young and not old:
+            return texts
+        new = set(texts).difference(young, old)
+        return [text for text in texts if text in new] if new else ()
 
     def add(self, host: str, text: str) -> None:
         """Remember a link of a host's pages; when there are too many, the older half is
@@ -55,3 +59,15 @@ class KnownLinks:
     def clear(self) -> None:
         """Forget everything."""
         self._young, self._old, self._young_size = {}, {}, 0
+
+
+def is_the_same_everywhere(href: str) -> bool:
+    """Whether a link means the same on all pages of a host. A path that begins with two slashes
+    does not: as a link, that text names a host."""
+    return href.isascii() and href.startswith(_ROOTS) and not href.startswith("//")
+
+
+def is_the_same_in_folder(href: str) -> bool:
+    """Whether a link means the same on all pages of a folder. What only has a query is relative to
+    its page, and so may be what looks as if it had a scheme (`http:?a`)."""
+    return href.isascii() and (href[0].isalnum() or href[0] == ".") and ":" not in href

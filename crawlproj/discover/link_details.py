@@ -73,7 +73,7 @@ def read(
     text, used = decode(body, encoding)
     if text is None:
         return Details(Page("", [], encoding=used), [], [], [], frozenset())
-    reader = DetailReader(text, used, max_links, images, lambda: skip_nofollow)
+    reader = DetailReader(text, used, max_links, images, skip_nofollow)
     page = reader.read()
     things: dict[Found, None] = {}
     places: set[str] = set()
@@ -116,12 +116,12 @@ class DetailReader(Reader):
             return
         is_kept = len(self.found) < self.max_links
         # What the scanner calls plain has no rel.
-        may_matter = match["plain"] is None and (is_kept or self.may_skip)
+        may_matter = match["plain"] is None and (is_kept or self.skip_nofollow)
         rel = self.attributes_of(match).get("rel", "") if may_matter else ""
         plain = markup.unescape(href)
         if is_kept:
             self.found.append((plain, self.label_of(match), rel))
-        if not (rel and self.may_skip and "nofollow" in rel.lower().split()):
+        if not (rel and self.skip_nofollow and "nofollow" in rel.lower().split()):
             self._add(plain)
         elif len(self.kept_back) < self.max_links:
             self.kept_back[plain] = None

@@ -21,6 +21,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from json.encoder import encode_basestring
 
 from crawlproj.discover import links
+from crawlproj.discover.known_links import is_the_same_everywhere
 from crawlproj.discover.link_details import Details, Found, fragment_of, label
 from crawlproj.urls import MAX_SHOWN, Url, UrlError
 
@@ -36,8 +37,6 @@ page can be as long as it."""
 
 _WITH_REL = 3
 _EMPTY = '""'
-_HTML_SPACE = " \t\n\f\r"
-_ROOTS = ("/", "http://", "https://")
 
 Resolve = Callable[[str, Url, str], Url]
 
@@ -87,9 +86,7 @@ class Recorder:
         """The JSON of a link; '' for one that is not kept. What means the same on all pages of a
         host is known again."""
         piece = self._piece(link, url, base, encoding, resolve)
-        href = link[0]
-        is_same = href.startswith(_ROOTS) and not href.startswith("//") and href.isascii()
-        if is_same and sum(map(len, link)) <= LONGEST_KNOWN:
+        if is_the_same_everywhere(link[0]) and sum(map(len, link)) <= LONGEST_KNOWN:
             self._known.setdefault(base.host, {})[link] = piece
             self._pieces += 1
             if self._pieces >= MOST_KNOWN:
@@ -98,7 +95,7 @@ class Recorder:
 
     def _piece(self, link: Found, url: Url, base: Url, encoding: str, resolve: Resolve) -> str:
         href, text, rel = link if len(link) == _WITH_REL else (*link, "")
-        href = href.strip(_HTML_SPACE)
+        href = href.strip(links.HTML_SPACE)
         fragment = fragment_of(href) if self._anchors and "#" in href else ""
         if not href or (href[0] == "#" and not fragment):
             return ""

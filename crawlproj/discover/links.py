@@ -12,12 +12,12 @@ from __future__ import annotations
 import codecs
 import html
 import re
-from collections.abc import Callable
-from functools import cached_property, partial
+from functools import lru_cache
 from typing import NamedTuple
 
 from w3lib.encoding import html_body_declared_encoding, resolve_encoding, to_unicode
 
+from crawlproj.discover.beginnings import Beginnings
 from crawlproj.discover.markup import HREFS, attributes_of, scanner, unescape
 from crawlproj.urls import MAX_LENGTH, Url, UrlError, normalise
 
@@ -89,6 +89,7 @@ def decode(body: bytes, encoding: str | None) -> tuple[str | None, str]:
         return _decode(body, "cp1252"), "cp1252"
 
 
+@lru_cache
 def _known(label: str) -> str | None:
     name = resolve_encoding(label)
     if name == "utf-16":
@@ -124,7 +125,8 @@ _refresh = re.compile(
 # Of a meta tag that it is about robots or leads elsewhere, perhaps in entities.
 _MAY_MATTER = re.compile("robots|refresh|&", re.IGNORECASE)
 _candidate = re.compile(r"([^\s,]\S*[^\s,]|[^\s,])(?:\s[^,]*+)?+")
-_HTML_SPACE = " \t\n\f\r"
+HTML_SPACE = " \t\n\f\r"
+_NOFOLLOW, _NOINDEX = frozenset({"nofollow", "none"}), frozenset({"noindex", "none"})
 _spaces = re.compile(r"[\t\n\f\r][ \t\n\f\r]*+| [ \t\n\f\r]++")  # all but single blanks
 
 
@@ -144,19 +146,10 @@ def extract(
     text, used = decode(body, encoding)
     if text is None:
         return Page("", [], encoding=used)
-    may_skip = partial(_may_have_nofollow, body, used) if skip_nofollow else _has_no_nofollow
-    return Reader(text, used, max_links, images, may_skip).read()
+    return Reader(text, used, max_links, images, skip_nofollow).read()
 
 
-def _may_have_nofollow(body: bytes, encoding: str) -> bool:
-    """Most pages have no such mark at all, and then no anchor needs a closer look. Bytes are put
-    into lower case ten times as fast as text."""
-    return encoding.startswith("utf-16") or b"nofollow" in body.lower()
-
-
-def _has_no_nofollow() -> bool:
-    """Of a page whose marks do not matter."""
-    return False
+_beginnings = Beginnings()
 
 
 class Reader:
@@ -168,13 +161,13 @@ class Reader:
         encoding: str,
         max_links: int,
         images: bool,
-        may_skip: Callable[[], bool],
+        skip_nofollow: bool,
     ) -> None:
         self.text = text
         self.encoding = encoding
         self.max_links = max_links
         self.images = images
-        self._may_skip = may_skip
+        self.skip_nofollow = skip_nofollow
         self.links: dict[str, None] = {}
         self.overflow = 0
         self.title: str | None = None
@@ -188,23 +181,66 @@ class Reader:
             links=list(self.links),
             overflow=self.overflow,
             base=self.base,
-            nofollow=not self.robots.isdisjoint({"nofollow", "none"}),
-            noindex=not self.robots.isdisjoint({"noindex", "none"}),
+            nofollow=not _NOFOLLOW.isdisjoint(self.robots),
+            noindex=not _NOINDEX.isdisjoint(self.robots),
             encoding=self.encoding,
         )
 
     def _scan(self) -> None:
+        start: int | None = 0
+        while start is not None:
+            start = self._scan_from(start)
+
+    def _scan_from(self, start: int) -> int | None:
+        """Read on from there; returns where to go on after a beginning that is known, if there is
+        one, and None at the end."""
         add = self._add
-        for match in scanner(self.images).finditer(self.text):
-            kind = match.lastgroup
-            if kind == "plain":
-                href = match["plain"]
+        for match in scanner(self.images).finditer(self.text, start):
+            href = match["plain"]
+            if href is not None:  # as nearly always
                 add(unescape(href) if "&" in href else href)
-            elif kind in HREFS:
-                if not (self.may_skip and self._is_nofollow(match)):
-                    add(unescape(match[kind]))
+                continue
+            kind = match.lastgroup
+            if kind in HREFS:
+                self._add_unless_nofollow(match)
+            elif kind == "body":
+                if end := self._end_of_known(match.end()):
+                    return end
             elif kind and not self._heed(kind, match):
                 break
+        return None
+
+    def _end_of_known(self, at: int) -> int | None:
+        """Take the links with which the body that begins there is known to begin; returns where
+        they end."""
+        known = _beginnings.find(self.text, at, (self.images, self.skip_nofollow), self._beginning)
+        # Without a title, a drawing in there would matter.
+        if known is None or self.title is None:
+            return None
+        if len(self.links) + len(known.links) > self.max_links:
+            return None
+        self.links |= known.links
+        return at + len(known.text)
+
+    def _beginning(self, text: str) -> tuple[int, dict[str, None]]:
+        """How far a text holds nothing but links, and these."""
+        reader = Reader(text, self.encoding, self.max_links, self.images, self.skip_nofollow)
+        end = 0
+        for match in scanner(self.images).finditer(text):
+            kind = match.lastgroup
+            is_drawing = kind == "attributes" and match["tag"].lower() == "svg"
+            if match.end() == len(text) or not (kind in (*HREFS, "anchor") or is_drawing):
+                break
+            if kind in HREFS:
+                reader._add_unless_nofollow(match)
+            if reader.overflow:
+                break
+            end = match.end()
+        return end, reader.links
+
+    def _add_unless_nofollow(self, match: re.Match[str]) -> None:
+        if not (self.skip_nofollow and self._is_nofollow(match)):
+            self._add(unescape(match[match.lastgroup or ""]))
 
     def _heed(self, kind: str, match: re.Match[str]) -> bool:
         """Take note of what is no link; False if nothing after it is markup."""
@@ -216,12 +252,8 @@ class Reader:
             self._tag(match["tag"].lower(), match["attributes"])
         return True
 
-    @cached_property
-    def may_skip(self) -> bool:
-        return self._may_skip()
-
     def _add(self, href: str) -> None:
-        href, links = href.strip(_HTML_SPACE), self.links
+        href, links = href.strip(HTML_SPACE), self.links
         if href in links or not href or href[0] == "#":
             return
         if len(links) < self.max_links:
@@ -230,8 +262,10 @@ class Reader:
             self.overflow += 1
 
     def _is_nofollow(self, match: re.Match[str]) -> bool:
-        attributes = attributes_of(self.text[match.end("anchor") : match.end() - 1])
-        return "nofollow" in attributes.get("rel", "").lower().split()
+        text = self.text[match.end("anchor") : match.end() - 1]
+        if "rel" not in text.lower():  # as most of them
+            return False
+        return "nofollow" in attributes_of(text).get("rel", "").lower().split()
 
     def _tag(self, tag: str, text: str) -> None:
         if tag == "svg":
@@ -243,7 +277,7 @@ class Reader:
         attributes = attributes_of(text)
         if tag == "base":
             if self.base is None and "href" in attributes:
-                self.base = attributes["href"].strip(_HTML_SPACE)
+                self.base = attributes["href"].strip(HTML_SPACE)
         elif tag == "meta":
             self._meta(attributes)
         else:

@@ -79,11 +79,12 @@ def scanner(images: bool, texts: bool = False) -> re.Pattern[str]:
     that of an anchor which holds nothing but text has it too."""
     text = f"(?:(?P<text>[^<]*+)(?=</[aA]{_STOP}))?" if texts else ""
     tags = _TAGS + _IMAGES if images else _TAGS
-    special = ("a", "area", "title", *tags, *_RAW_TEXT)
+    special = ("a", "area", "title", "body", *tags, *_RAW_TEXT)
     return re.compile(
         rf"""
         (?: [^<]*+
-            < (?: /[a-zA-Z]{_REST}
+            < (?: /[a-zA-Z0-9]++>
+                | /[a-zA-Z]{_REST}
                 | {_initial_of_none(*special)}{_REST}
                 | {_second_of_none(*special)}{_REST}
                 | (?!{_name(*special)}{_STOP})[a-zA-Z]{_REST}
@@ -100,6 +101,7 @@ def scanner(images: bool, texts: bool = False) -> re.Pattern[str]:
                         | (?:[\x20\t\n\f\r/]++|(?!{_name("href")}[\x20\t\n\f\r/>=]){_ATTRIBUTE})*+
                           (?:{_HREF})?{_ATTRIBUTES} )
                     | (?P<tag>{_name(*tags)}){_STOP}(?P<attributes>{_ATTRIBUTES})
+                    | {_name("body")}{_STOP}{_ATTRIBUTES}(?P<body>)
                   )
                   (?:>|\Z(?P<cut_off>)){text}
               )

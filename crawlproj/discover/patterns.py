@@ -22,7 +22,8 @@ from __future__ import annotations
 from array import array
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from zlib import crc32
+
+from xxhash import xxh3_64_intdigest
 
 from crawlproj.config.choices import ALIKE, OFF, SAME
 from crawlproj.discover.url_shapes import any_query, forms_of_copies, pattern_of
@@ -36,6 +37,7 @@ CONTENTS = 128
 out: twelve names, and seven weekdays to begin with (for February twice)."""
 
 _NUMBERS = b"0123456789abcdefABCDEF"
+_32_BITS = 0xFFFF_FFFF
 
 
 @dataclass(slots=True)
@@ -115,11 +117,12 @@ class Evidence:
 
     def _record(self, host: str, pattern: str) -> _Record:
         name = (host, pattern)
-        record = self._records[name] = self._records.pop(name, _Record())
+        record = self._records[name] = self._records.get(name) or _Record()
+        self._records.move_to_end(name)
         if len(self._records) > REMEMBERED:
             self._records.popitem(last=False)
         return record
 
     def _is_new(self, record: _Record, body: bytes) -> bool:
         content = body if self._mode == SAME else body.translate(None, _NUMBERS)
-        return record.is_new(crc32(content))
+        return record.is_new(xxh3_64_intdigest(content) & _32_BITS)

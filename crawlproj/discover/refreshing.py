@@ -27,7 +27,7 @@ from crawlproj.discover.conditional import (
     date_of,
     seconds_of,
 )
-from crawlproj.discover.freshness import Demand, Policy, change_rate, importance_of, observe
+from crawlproj.discover.freshness import Demand, Policy, estimate, importance_of, observe
 from crawlproj.discover.sitemap_reading import REASON, SITEMAP
 from crawlproj.frontier import resting
 from crawlproj.frontier.combined import all_of
@@ -58,9 +58,11 @@ LEAST_ASKED_FOR, MOST_ASKED_FOR = 1.02, 2.0
 """Pages are to ask for a little more than the budget has, so that all of it is used: the script
 then lets each wait a little longer."""
 
-
 MUCH_SAVED = 0.5
 """Of what can be saved of the budget: so much of it lies idle."""
+
+LARGEST_STEP = 0.05
+"""From one census to the next, of what pages are to ask for."""
 
 
 class _Drawn(NamedTuple):
@@ -125,7 +127,11 @@ class Refresher:
         usual = self._census.usual_rate if self._census else self._budget_per_s / total
         pages = [self._demand(page, usual) for one in drawn for page in one.pages]
         share, guess = len(pages) / total, self._census.price if self._census else None
-        asked_for = next_asked_for(self._census.asked_for if self._census else 0.0, saved)
+        before, usual_s = (
+            self._census.asked_for if self._census else 0.0,
+            total / self._budget_per_s,
+        )
+        asked_for = next_asked_for(before, saved, CENSUS_EVERY_MS / 1000 / usual_s)
         price = self._policy.price(pages, asked_for * self._budget_per_s * share, guess)
         rate = sum(page.rate for page in pages) / len(pages)
         if self._census is None:
@@ -151,15 +157,15 @@ class Refresher:
         return page.visit.at_ms + self._interval_ms(page.priority, page.visit.history)
 
     def _demand(self, page: Resting, usual_rate: float) -> Demand:
-        rate = change_rate(page.visit.history, usual_rate)
-        return Demand(importance_of(page.priority), rate)
+        known = estimate(page.visit.history, usual_rate)
+        return Demand(importance_of(page.priority), *known)
 
     def _interval_ms(self, priority: int, history: History) -> int:
         """Until there has been a census, every page is due soon: that tells when."""
         if self._census is None:
             return round(self._policy.shortest_s * 1000)
-        rate = change_rate(history, self._census.usual_rate)
-        page = Demand(importance_of(priority), rate)
+        known = estimate(history, self._census.usual_rate)
+        page = Demand(importance_of(priority), *known)
         return round(self._policy.interval_s(page, self._census.price) * 1000)
 
     async def hint(self, modified_s: Mapping[Url, int]) -> None:
@@ -245,10 +251,13 @@ class Refresher:
         return self._read_ms + round((time.monotonic() - self._read_at_s) * 1000)
 
 
-def next_asked_for(before: float, saved: float) -> float:
+def next_asked_for(before: float, saved: float, passed: float) -> float:
     """What pages are to ask for, as times the budget: more, while much of that lies idle (what
-    estimates get wrong, or hosts are too slow for), and less again when it does not."""
-    wanted = before * (1.05 if saved > MUCH_SAVED else 0.98)
+    estimates get wrong, or hosts are too slow for), and less again when it does not. `passed` is
+    the time since the last census, of the usual interval between two visits to a page: it takes
+    about one of those until pages ask as they were told to."""
+    step = min(LARGEST_STEP, passed)
+    wanted = before * (1 + step if saved > MUCH_SAVED else 1 - step / 2)
     return min(MOST_ASKED_FOR, max(LEAST_ASKED_FOR, wanted))
 
 
@@ -284,5 +293,5 @@ def _done_again(attempt: Attempt, settlement: Settlement) -> Settlement:
 def _may_be_back(attempt: Attempt, settlement: Settlement) -> bool:
     """Whether a page was given up for a reason that may pass."""
     is_ours = attempt.callback_error or settlement.reason == BAD_RECORD
-    is_gone = (attempt.status or attempt.last_status) in GONE
+    is_gone = attempt.answered in GONE
     return settlement.verdict == "dead" and not is_ours and not is_gone

@@ -42,7 +42,8 @@ LIST, SET, SORTED_SET = "list", "set", "zset"
 LOOK_EVERY_S = 0.5
 AT_ONCE = 200
 TURN_S = 5
-"""How long the others wait for a worker that died in its turn."""
+"""How long a worker may take in seeds before it is another's turn: whoever takes longer, behind a
+full disk say, has pushed nothing, and whoever died keeps the others waiting no longer."""
 TROUBLE: tuple[type[Exception], ...] = (*OUTAGE, RedisError, CrawlError)
 """Why seeds may have to wait."""
 
@@ -74,6 +75,10 @@ Refused = tuple[bytes, str]
 
 class SeedListError(CrawlError):
     """The key that seeds are pushed to holds something else."""
+
+
+class TurnOver(CrawlError):
+    """A worker's time to take in seeds is over."""
 
 
 class SeedList:
@@ -147,17 +152,32 @@ class SeedList:
             keys.rejected(self.key), json.dumps({"seed": shown, "reason": reason})
         )
 
+    async def purge(self) -> None:
+        """Forget all that waits here, and what was noted beside it."""
+        key = self.key  # each has a slot of its own on a cluster
+        for one in (key, keys.rejected(key), keys.taking(key), keys.found_hosts(key)):
+            await self.client.unlink(one)
+
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[bool]:
-        """True for the one worker that may take in seeds now."""
-        lock = self.client.lock(keys.taking(self.key), timeout=TURN_S, blocking=False)
-        mine: bool = await lock.acquire()
+        """True for the one worker that may take in seeds now. What is not done when its turn is
+        over is broken off, and raises TurnOver: another may have begun with the same seeds."""
         try:
-            yield mine
-        finally:
-            if mine:
-                with suppress(LockError):
-                    await lock.release()
+            async with asyncio.timeout(TURN_S) as turn:  # it begins before the lock's own time does
+                lock = self.client.lock(keys.taking(self.key), timeout=TURN_S, blocking=False)
+                mine: bool = await lock.acquire()
+                try:
+                    yield mine
+                finally:
+                    if mine:
+                        with suppress(LockError):
+                            await lock.release()
+        except TimeoutError:
+            if not turn.expired():
+                raise
+            raise TurnOver(
+                f"this worker could not take them in within {TURN_S} s, others may take them"
+            ) from None
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -169,6 +189,11 @@ class SeedList:
             raise SeedListError(
                 f"{self.key} is no {self.shape}: delete it and {_HOW_TO_PUSH[self.shape]}"
             ) from None
+
+
+def usual_key(crawl: str) -> str:
+    """Where users push seeds of a crawl, unless a project says otherwise."""
+    return keys.start_urls(crawl)
 
 
 def parse_seed(data: bytes) -> Request:

@@ -20,14 +20,8 @@ from scrapy.exceptions import DownloadCancelledError
 
 from crawlproj.discover import sitemaps, web_feeds
 from crawlproj.discover.conditional import UNCHANGED
-from crawlproj.frontier.outcomes import (
-    TRANSIENT_STATUSES,
-    Attempt,
-    Failed,
-    Filtered,
-    Retry,
-    may_pass,
-)
+from crawlproj.frontier.failures import meaning_of
+from crawlproj.frontier.outcomes import TRANSIENT_STATUSES, Attempt, Failed, Filtered, Retry
 from crawlproj.urls import UrlError, location, normalise
 
 if TYPE_CHECKING:
@@ -77,7 +71,7 @@ class SitemapReader:
             await self._received(response, attempt)
 
         def failed(failure: Failure) -> None:
-            if isinstance(failure.value, Exception) and may_pass(failure.value):
+            if isinstance(failure.value, Exception) and meaning_of(failure.value).may_pass:
                 attempt.decide(Retry(attempt.lease.entry))
 
         request.callback = received

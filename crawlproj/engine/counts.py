@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from scrapy.downloadermiddlewares import stats
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from scrapy.http import Headers, Response
 
 _COLON_AND_LINE_END = 4
+_status_bytes = lru_cache(stats.get_status_size)
 
 
 class DownloaderStats(stats.DownloaderStats):
@@ -27,7 +29,7 @@ class DownloaderStats(stats.DownloaderStats):
         count("downloader/response_count")
         count(f"downloader/response_status_count/{status}")
         size = len(response.body) + _header_bytes(response.headers)
-        count("downloader/response_bytes", size + stats.get_status_size(status) + 2)
+        count("downloader/response_bytes", size + _status_bytes(status) + 2)
         return response
 
 
@@ -40,8 +42,8 @@ def _request_bytes(request: Request) -> int:
 
 
 def _header_bytes(headers: Headers) -> int:
-    return sum(
-        len(name) + len(value) + _COLON_AND_LINE_END
-        for name, values in dict.items(headers)
-        for value in values
-    )
+    size = 0
+    for name, values in dict.items(headers):
+        for value in values:
+            size += len(name) + len(value) + _COLON_AND_LINE_END
+    return size

@@ -33,7 +33,7 @@ class Flow:
     def __init__(self, engine: ExecutionEngine) -> None:
         self._engine = engine
         # The loop itself keeps only weak references to its tasks.
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[Request, asyncio.Task[None]] = {}
 
     def start(self) -> bool:
         """Begin with the scheduler's next request, if it has one."""
@@ -48,8 +48,7 @@ class Flow:
         # Now, not when the task begins: the engine asks for more until this shows.
         engine.downloader.active.add(request)
         task = asyncio.get_running_loop().create_task(self._process(request))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[request] = task
         return True
 
     async def _process(self, request: Request) -> None:
@@ -60,6 +59,7 @@ class Flow:
         except Exception:
             self._log_error("Error while handling downloader output")
         finally:
+            del self._tasks[request]
             self._engine.downloader.active.discard(request)
             slot.remove_request(request)
             slot.nextcall.schedule()

@@ -35,24 +35,24 @@ class Signals(SignalManager):
     """What `crawler.signals` becomes."""
 
     def send_catch_log(self, signal: Any, **kwargs: Any) -> list[tuple[Any, Any]]:
-        sender = kwargs.setdefault("sender", self.sender)
-        receivers = _receivers(sender, signal)
+        receivers = _receivers(kwargs.setdefault("sender", self.sender), signal)
         if not receivers:
             return []
         unlogged = (*_unlogged(kwargs), StopDownload)
-        return [(receiver, _result(receiver, signal, kwargs, unlogged)) for receiver in receivers]
+        kwargs["signal"] = signal
+        return [(receiver, _result(receiver, kwargs, unlogged)) for receiver in receivers]
 
     async def send_catch_log_async(self, signal: Any, **kwargs: Any) -> list[tuple[Any, Any]]:
-        sender = kwargs.setdefault("sender", self.sender)
-        receivers = _receivers(sender, signal)
+        receivers = _receivers(kwargs.setdefault("sender", self.sender), signal)
         if not receivers:
             return []
         unlogged = _unlogged(kwargs)
+        kwargs["signal"] = signal
         results: dict[int, Any] = {}
         waiting: dict[int, Awaitable[Any]] = {}
         for number, receiver in enumerate(receivers):
             try:
-                result = _call(receiver, signal=signal, **kwargs)
+                result = _call(receiver, kwargs)
             except Exception as error:
                 results[number] = error
                 continue
@@ -82,13 +82,14 @@ def _receivers(sender: Any, signal: Any) -> list[Callable[..., Any]]:
         known = dispatcher.getAllReceivers(sender, signal)
     else:
         known = table.get(signal, ())
-    return list(dispatcher.liveReceivers(known)) if known else []
+    found = [one() if isinstance(one, dispatcher.WEAKREF_TYPES) else one for one in known]
+    return [one for one in found if one is not None]
 
 
 _taken: dict[CodeType, frozenset[str]] = {}
 
 
-def _call(receiver: Callable[..., Any], **named: Any) -> Any:
+def _call(receiver: Callable[..., Any], named: dict[str, Any]) -> Any:
     """As pydispatch's robustApply: with as much of this as the receiver has parameters for."""
     code = getattr(receiver, "__code__", None)
     if code is None:
@@ -101,12 +102,10 @@ def _call(receiver: Callable[..., Any], **named: Any) -> Any:
     return receiver(**{name: named[name] for name in taken if name in named})
 
 
-def _result(
-    receiver: Callable[..., Any], signal: Any, kwargs: dict[str, Any], unlogged: tuple[Any, ...]
-) -> Any:
+def _result(receiver: Callable[..., Any], kwargs: dict[str, Any], unlogged: tuple[Any, ...]) -> Any:
     """What the receiver replies, or how it failed."""
     try:
-        result = _call(receiver, signal=signal, **kwargs)
+        result = _call(receiver, kwargs)
     except Exception as error:
         if not isinstance(error, unlogged):
             _log_error(receiver, error, kwargs.get("spider"))

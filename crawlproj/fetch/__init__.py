@@ -9,5 +9,5 @@ Gives Scrapy a download handler. Must not know the frontier. The way of a reques
     kept.py         what is known of connections between two requests; open_files.py: how many
     tls.py          whom to trust, who we are, sessions that are taken up again
     unpacking.py    content encodings undone
-    failures.py     what went wrong, in words that worker/outcome.py knows
+    failures.py     what went wrong, in words that frontier/failures.py knows
 """

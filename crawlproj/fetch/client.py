@@ -22,10 +22,9 @@ from scrapy.exceptions import (
     DownloadFailedError,
     DownloadTimeoutError,
     ResponseDataLossError,
-    UnsupportedURLSchemeError,
 )
 
-from crawlproj.errors import AddressRefused
+from crawlproj.errors import AddressRefused, BadRequest
 from crawlproj.fetch.addresses import AddressPolicy
 from crawlproj.fetch.curl_loop import CurlLoop
 from crawlproj.fetch.endpoints import PORTS, Endpoint, Gate, endpoint_of
@@ -198,7 +197,7 @@ class Client:
                 ],
             )
         except (pycurl.error, TypeError, ValueError) as error:
-            raise UnsupportedURLSchemeError(f"{call.url[:200]!r}: {error}") from error
+            raise BadRequest(f"{call.url[:200]!r}: {error}") from error
 
     async def _run(self, transfer: Transfer) -> tuple[int, str]:
         """Until it has ended; cancelled, it is broken off at once."""

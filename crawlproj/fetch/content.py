@@ -9,6 +9,7 @@ whole.
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from scrapy import Request, signals
@@ -59,9 +60,14 @@ class ContentMiddleware:
 
 def content_type(headers: Headers) -> str:
     """`text/html`, without parameters; '' if there is none that could be one."""
-    value = headers.get("Content-Type") or b""
-    kind = value.decode("latin-1").partition(";")[0].strip().lower()
+    kind = media_type(headers.get("Content-Type") or b"")
     return kind if "/" in kind else ""
+
+
+@lru_cache
+def media_type(value: bytes) -> str:
+    """A header `Content-Type` in lower case, without parameters, whatever it says."""
+    return value.decode("latin-1").partition(";")[0].strip().lower()
 
 
 def body_size(response: Response) -> int:

@@ -14,15 +14,15 @@ from urllib.parse import urlsplit
 from scrapy.exceptions import UnsupportedURLSchemeError
 
 from crawlproj.fetch.addresses import AddressPolicy
+from crawlproj.urls import DEFAULT_PORTS
 
 PORTS = {
-    "http": 80,
-    "https": 443,
+    **{scheme: int(port) for scheme, port in DEFAULT_PORTS.items()},
     **dict.fromkeys(("socks4", "socks4a", "socks5", "socks5h"), 1080),
 }
 """Schemes of URLs and proxies, with their ports."""
 
-_WEB = ("http", "https")
+_WEB = tuple(DEFAULT_PORTS)
 _ORIGIN = re.compile(r"[a-z0-9+.-]+://[^/?#\\]*(?![^/?#])", re.IGNORECASE)
 """The beginning of a URL that is read alike by everybody; after a backslash it is not."""
 

@@ -1,5 +1,5 @@
 """What ends a request without a page: libcurl's error numbers in the words of Scrapy, where it has
-one, and in ours where not. worker/outcome.py knows their names."""
+one, and in ours where not. frontier/failures.py says what each means."""
 
 from __future__ import annotations
 
@@ -13,21 +13,10 @@ from scrapy.exceptions import (
     UnsupportedURLSchemeError,
 )
 
-
-class BadResponse(Exception):
-    """A server that does not speak HTTP as it should; asking again would not help."""
-
-
-class BadCertificate(Exception):
-    """A server that cannot prove to be who it should be; asking again would not help."""
-
-
-class BadRequest(UnsupportedURLSchemeError):
-    """What cannot be put into a request without changing its meaning."""
-
+from crawlproj.errors import BadCertificate, BadRequest, BadResponse
 
 _NAMES: dict[int, type[Exception]] = {
-    pycurl.E_URL_MALFORMAT: UnsupportedURLSchemeError,
+    pycurl.E_URL_MALFORMAT: BadRequest,
     pycurl.E_COULDNT_RESOLVE_HOST: CannotResolveHostError,
     pycurl.E_COULDNT_RESOLVE_PROXY: CannotResolveHostError,
     pycurl.E_COULDNT_CONNECT: DownloadConnectionRefusedError,

@@ -2,7 +2,7 @@
 
 Every socket is opened to an address that the policy of addresses.py has passed. Whatever a server
 does ends, within the limits of time and size, in a response or in an exception that
-worker/outcome.py has a word for. Pace and retries are not decided here.
+frontier/failures.py has a word for. Pace and retries are not decided here.
 
 Who wants a page as it came over the wire asks for it in `request.meta` (wire.py).
 """
@@ -23,9 +23,8 @@ from scrapy.http import Headers, Response
 from crawlproj.config import Config
 from crawlproj.engine import responses
 from crawlproj.engine.signals import is_heard
-from crawlproj.errors import NoLongerOurs
+from crawlproj.errors import BadResponse, NoLongerOurs
 from crawlproj.fetch.exchange import Answer, Call, Head
-from crawlproj.fetch.failures import BadResponse
 from crawlproj.fetch.opening import holds_its_leases, open_client
 from crawlproj.fetch.unpacking import TooLarge, Unreadable, unpack
 from crawlproj.fetch.wire import KEEP_WIRE, WIRE, wire

@@ -5,7 +5,7 @@ responses, of the size of the body. Headers and body are kept byte by byte as th
 follows no redirect, keeps no cookie, reads no .netrc and no variable of the environment for a
 proxy, and asks nothing again on its own.
 
-Knows HTTP and libcurl, not Scrapy.
+Knows HTTP and libcurl, and of Scrapy only the names of errors.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import re
 import socket
 import ssl
 from base64 import b64decode
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from io import BytesIO
 from typing import Any
 
@@ -26,9 +26,8 @@ from scrapy.exceptions import (
     DownloadFailedError,
 )
 
-from crawlproj.errors import NoLongerOurs
+from crawlproj.errors import BadRequest, BadResponse, NoLongerOurs
 from crawlproj.fetch.exchange import Answer, Call, Head
-from crawlproj.fetch.failures import BadRequest, BadResponse
 from crawlproj.fetch.kept import KeptConnections, Line
 
 HEADER_LINE_BYTES = 16 * 1024
@@ -110,7 +109,7 @@ class Transfer:
         curl.setopt(pycurl.OPENSOCKETFUNCTION, self._on_socket)
         curl.setopt(pycurl.PREREQFUNCTION, self._on_sending)
         self._is_marked = False
-        self._sent: list[bytes] = []
+        self._sent: Sequence[tuple[bytes, bytes]] | None = None
         self._timeout_ms = 0
         self._waits_for_connection = False
 
@@ -151,10 +150,9 @@ class Transfer:
     def _set_request(self, call: Call) -> None:
         curl = self.curl
         curl.setopt(pycurl.URL, call.url)
-        lines = _header_lines(call)
-        if lines != self._sent:
-            curl.setopt(pycurl.HTTPHEADER, lines)
-            self._sent = lines
+        if call.headers != self._sent or call.method != "GET" or call.body:
+            curl.setopt(pycurl.HTTPHEADER, _header_lines(call))
+            self._sent = call.headers
         # Only where TLS tells whether a connection that is being made can be shared: without it,
         # libcurl knows no sooner than by the answer, and this request would wait for all of that.
         waits = self._is_multiplexed and call.url.startswith("https:")

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
-from crawlproj.frontier.messages import Batch, Reclaimed, Renewed, State
+from crawlproj.frontier.messages import Batch, Reclaimed, Renewed, Settlement, State
+from crawlproj.frontier.settling import settle
+
+if TYPE_CHECKING:
+    from crawlproj.frontier.shard import Shard
 
 T = TypeVar("T")
 
@@ -40,7 +44,18 @@ def renewed(parts: Sequence[Renewed]) -> Renewed:
     return parts[0]._replace(
         known=all(part.known for part in parts),
         leases=sum(part.leases for part in parts),
+        outrun=tuple(name for part in parts for name in part.outrun),
     )
+
+
+def take_outrun(shards: Iterable[Shard]) -> dict[tuple[int, int], int]:
+    """Leases, by shard and token, that have settled a URL which another worker held too, since
+    this was last asked; and the token of the other's."""
+    found: dict[tuple[int, int], int] = {}
+    for shard in shards:
+        found |= {(shard.number, own): other for own, other in shard.outrun.items()}
+        shard.outrun = {}
+    return found
 
 
 def reclaimed(parts: Sequence[Reclaimed]) -> Reclaimed:
@@ -50,6 +65,51 @@ def reclaimed(parts: Sequence[Reclaimed]) -> Reclaimed:
         sum(part.queued for part in parts),
         [lost for part in parts for lost in part.dead],
     )
+
+
+class Settling:
+    """Leases that end together, on several shards. Called again after an outage, it goes on with
+    the shards that have not answered, and repeats what one of them may have done."""
+
+    def __init__(
+        self,
+        shards: Sequence[Shard],
+        worker: str,
+        batch: Iterable[tuple[int, Settlement]],
+        new_items: Mapping[str, int] | None,
+        when_settled: Callable[[list[tuple[int, Settlement]]], Awaitable[None]],
+    ) -> None:
+        self._shards = shards
+        self._worker = worker
+        self._batch = list(batch)
+        self._new_items = new_items or {}
+        self._when_settled = when_settled
+        self._unanswered: dict[int, list[Settlement]] = {}
+        for number, settlement in self._batch:
+            self._unanswered.setdefault(number, []).append(settlement)
+        # By shard, the number of the call that was made.
+        self._asked: dict[int, int] = {}
+        self._late: set[tuple[int, int]] = set()
+        self.doubtful: set[tuple[int, int]] = set()
+        """Those of them that may be settled: the shard has forgotten what it did."""
+
+    async def __call__(self) -> set[tuple[int, int]]:
+        """Shards and tokens of leases that were no longer held."""
+        for number, items in list(self._unanswered.items()):
+            shard, is_repeated = self._shards[number], number in self._asked
+            if not is_repeated:
+                self._asked[number] = shard.number_settlement()
+            call, new_items = self._asked[number], self._new_items
+            answer = await settle(
+                shard, self._worker, items, new_items, call=call, is_repeated=is_repeated
+            )
+            late = {(number, token) for token in answer.late}
+            self._late |= late
+            self.doubtful |= set() if answer.is_certain else late
+            self._new_items = {}
+            del self._unanswered[number]
+        await self._when_settled(self._batch)
+        return self._late
 
 
 def _most_severe(states: set[State]) -> State:

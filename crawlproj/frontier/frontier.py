@@ -26,11 +26,12 @@ from crawlproj.frontier import (
 )
 from crawlproj.frontier.bloom import Geometry
 from crawlproj.frontier.messages import (
+    WITH_SEED,
+    Arrival,
     Batch,
     Lease,
     Opened,
     Push,
-    Reclaimed,
     Renewed,
     Settlement,
     State,
@@ -46,9 +47,6 @@ LEFT_MS, LEFT_SHARE = 100, 8
 """How long a host that falls due is left to the worker that has a connection to it, at most: long
 enough for it to come, and no more than this share of the pause where it does not."""
 
-DISMISSALS = "dismissals"
-"""Field of META: how often those who wait for seeds were sent away."""
-
 
 @dataclass
 class Frontier:
@@ -60,6 +58,8 @@ class Frontier:
     audit_one_in: int = 1024
     shards: list[Shard] = field(default_factory=list)
     plan: Plan = field(default_factory=Plan)
+    unreadable: str = ""
+    """What of the plan is not known to this version, which then only looks at the crawl."""
     replication: Replication | None = None
     overrides: Overrides = field(default_factory=Overrides)
     """What some hosts have of their own: as configured, and as changed while the crawl runs."""
@@ -74,17 +74,10 @@ class Frontier:
         self._seeds_may_lack_pages = True
         self._shared_pace: SharedPace | None = None
 
-    async def open(
-        self,
-        plan: Plan,
-        run: str,
-        *,
-        brings_seed: bool = True,
-        seed_found_at: str = "",
-    ) -> Opened:
+    async def open(self, plan: Plan, run: str, arrival: Arrival = WITH_SEED) -> Opened:
         """Begin, join or resume the crawl, or find that there is none to work at without a seed.
         The plan of a crawl that exists wins."""
-        offer = opening.Offer(plan, run, brings_seed, seed_found_at)
+        offer = opening.Offer(plan, run, arrival)
         opened = await opening.open_first(self._make_shard, offer)
         self.plan = Plan.decode(opened.plan)
         self.shards = opening.shards_of(self._make_shard, self.plan, opened.epoch)
@@ -94,11 +87,11 @@ class Frontier:
             await opening.open_others(self.shards, opened, self.plan, offer)
         return opened
 
-    async def attach(self) -> dict[str, str]:
-        """Look at the crawl that is there, without joining; its META, empty if there is none."""
+    async def attach(self, *, only_to_look: bool = False) -> dict[str, str]:
+        """Come to the crawl that is there, without joining; its META, empty if there is none."""
         meta = await opening.read_meta(self._make_shard)
         if meta:
-            self.plan = Plan.decode(meta["plan"])
+            self.plan, self.unreadable = opening.plan_of(meta, only_to_look=only_to_look)
             self.shards = opening.shards_of(self._make_shard, self.plan, meta["epoch"])
         if meta.get("waits") == "1":  # for its first seed, with which the other shards begin
             del self.shards[1:]
@@ -248,22 +241,20 @@ class Frontier:
         keeper = self._pace_keeper(lease.host, lease.group)
         return Turn(lease, keeper, pause_ms, self.connections(lease))
 
-    async def settle(
+    def settling(
         self, batch: Iterable[tuple[int, Settlement]], new_items: Mapping[str, int] | None = None
-    ) -> int:
-        """End leases, each given with its shard, and count the items that spiders have yielded,
-        by their class; returns how many leases were no longer held."""
-        by_shard: dict[int, list[Settlement]] = {}
-        settled = list(batch)
-        for number, settlement in settled:
-            by_shard.setdefault(number, []).append(settlement)
-        late = 0
-        for number, items in by_shard.items():
-            late += len(await self.shards[number].settle(self.worker, items, new_items or {}))
-            new_items = None
+    ) -> combined.Settling:
+        """What ends leases, each given with its shard, when it is called, and counts the items that
+        spiders have yielded, by their class; to be called again after an outage."""
+        return combined.Settling(self.shards, self.worker, batch, new_items, self._end_turns)
+
+    async def _end_turns(self, settled: list[tuple[int, Settlement]]) -> None:
         if self._shared_pace is not None:
             await self._shared_pace.end(settled)
-        return late
+
+    async def settle(self, batch: Iterable[tuple[int, Settlement]]) -> set[tuple[int, int]]:
+        """End leases; returns shards and tokens of those that were no longer held."""
+        return await self.settling(batch)()
 
     async def renew(self, timeout_ms: int, about: dict[str, Any]) -> Renewed:
         """The heartbeat on every shard; unknown if any of them had declared the worker dead, or
@@ -298,10 +289,6 @@ class Frontier:
     async def paces(self) -> dict[str, dict[str, Any]]:
         """Hosts, and what has been changed for them while the crawl runs."""
         return await self.shards[0].paces()
-
-    async def reclaim(self) -> Reclaimed:
-        """Queue again what dead workers held."""
-        return combined.reclaimed([await shard.reclaim() for shard in self.shards])
 
     async def leave(self, worker: str = "") -> None:
         """Say goodbye on every shard, or on behalf of a worker that no longer can."""
@@ -375,10 +362,6 @@ class Frontier:
         order = reversed(self.shards) if wanted == "running" else self.shards
         states = {one.number: await one.set_state(wanted, allowed_from) for one in order}
         return states[0]
-
-    async def dismiss(self) -> None:
-        """Send those away who wait at a crawl that has finished for the next to begin."""
-        await self.client.hincrby(keys.meta(self.crawl, 0), DISMISSALS, 1)
 
     async def filter_queued(self, reason: str) -> None:
         """Filter all that is still queued or delayed."""

@@ -30,6 +30,8 @@ class HostRecord(NamedTuple):
     reserved: int = 0
     """Seeds of it that wait, for which a page budget keeps pages."""
     why: str = ""
+    copies: int = 0
+    """Leases of it beyond one a URL (lua/_copies.lua)."""
 
 
 class GroupRecord(NamedTuple):
@@ -44,6 +46,7 @@ class GroupRecord(NamedTuple):
     per: int | None
     reserved: int = 0
     why: str = ""
+    copies: int = 0
 
 
 def read_host(packed: bytes) -> HostRecord:
@@ -56,7 +59,7 @@ def read_host(packed: bytes) -> HostRecord:
         many = levels if isinstance(levels, list) else [levels]
         record = many, out, cooling or [], pages, _LINES[at], failures, hold_ms, kept
         others = more.get(b"pause"), more.get(b"reserved", 0), _text(more, b"why")
-        return HostRecord(*record, group, per, *others)
+        return HostRecord(*record, group, per, *others, more.get(b"copies", 0))
     except (TypeError, AttributeError, KeyError) as error:
         raise ValueError(f"no record of a host: {error}") from None
 
@@ -78,7 +81,9 @@ def read_group(packed: bytes) -> GroupRecord:
         out, cooling, pages = found[b"out"], found[b"cooling"], found[b"pages"]
         at, kept = found.get(b"at", b"").decode(), found.get(b"kept", 0)
         rest = kept, found.get(b"per"), found.get(b"reserved", 0), _text(found, b"why")
-        return GroupRecord(out, cooling, pages, at, found.get(b"hold"), *rest)
+        return GroupRecord(
+            out, cooling, pages, at, found.get(b"hold"), *rest, found.get(b"copies", 0)
+        )
     except (TypeError, KeyError, AttributeError) as error:
         raise ValueError(f"no record of a group: {error}") from None
 

@@ -39,10 +39,6 @@ def meta(crawl: str, shard: int) -> str:
     return f"{tag(crawl, shard)}:meta"
 
 
-SAVED = "saved_bytes"
-"""The field of COUNTS, on the first shard, that saved.py writes."""
-
-
 def counts(crawl: str, shard: int) -> str:
     """Hash: the ledger."""
     return f"{tag(crawl, shard)}:counts"
@@ -199,6 +195,21 @@ def outcomes_prefix(crawl: str, shard: int) -> str:
     return f"{tag(crawl, shard)}:outcomes:"
 
 
+def leased_at(crawl: str, shard: int) -> str:
+    """Sorted set: leases that may be copied, by when they were made (lua/_copies.lua)."""
+    return f"{tag(crawl, shard)}:leased_at"
+
+
+def durations(crawl: str, shard: int) -> str:
+    """Hash: how many leases lasted how long (lua/_copies.lua)."""
+    return f"{tag(crawl, shard)}:durations"
+
+
+def replies(crawl: str, shard: int) -> str:
+    """Hash: what workers have been told and may not have heard, see lua/_keys.lua."""
+    return f"{tag(crawl, shard)}:replies"
+
+
 VECTOR = (
     meta,
     counts,
@@ -230,6 +241,9 @@ VECTOR = (
     due,
     near,
     outcomes_prefix,
+    leased_at,
+    durations,
+    replies,
 )
 
 

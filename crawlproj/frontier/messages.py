@@ -13,6 +13,19 @@ State = Literal["running", "paused", "stopping", "stopped", "finished", "limit"]
 Verdict = Literal["done", "filtered", "set_aside", "dead", "retry", "wait", "return", "keep"]
 
 
+class Arrival(NamedTuple):
+    """How a worker comes to a crawl. Only a seed begins one: one that the worker brings itself, or
+    has found while `seed_found_at` was the epoch. Who has waited says how many `dismissals` there
+    were when it began to: if there are more now, it has been stopped meanwhile."""
+
+    brings_seed: bool = True
+    seed_found_at: str = ""
+    dismissals: int | None = None
+
+
+WITH_SEED = Arrival()
+
+
 class Kind(IntEnum):
     """How a pushed URL meets the seen filter (lua/push.lua)."""
 
@@ -96,19 +109,25 @@ class Batch(NamedTuple):
 
 class Renewed(NamedTuple):
     """What a heartbeat brought; `paces` counts the changes of pace that all workers go by,
-    `leases` what the worker holds; `is_to_leave` says that a user takes it out of service."""
+    `leases` what the worker holds; `is_to_leave` says that a user takes it out of service;
+    `outrun` are the leases, by shard and token, whose URL another worker has settled."""
 
     known: bool
     state: State
     paces: int
     leases: int
     is_to_leave: bool = False
+    outrun: tuple[tuple[int, int], ...] = ()
 
 
 class Reclaimed(NamedTuple):
+    """What was taken back from dead workers; `dead` are URLs that were lost too often and are not
+    known to be reported, the last of the `told` ones that this worker has heard of so far."""
+
     workers: int
     queued: int
     dead: list[tuple[str, float, bytes]]
+    told: int = 0
 
 
 class DeadLetter(NamedTuple):

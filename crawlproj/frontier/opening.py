@@ -10,11 +10,12 @@ import secrets
 from collections.abc import Callable
 from typing import NamedTuple
 
+from crawlproj import __version__
 from crawlproj.frontier import finishing, scope
 from crawlproj.frontier.bloom import Geometry
-from crawlproj.frontier.messages import Opened
+from crawlproj.frontier.messages import Arrival, Opened
 from crawlproj.frontier.plan import Plan
-from crawlproj.frontier.refusals import CrawlDamaged
+from crawlproj.frontier.refusals import CrawlDamaged, CrawlNewer
 from crawlproj.frontier.shard import Shard
 
 MakeShard = Callable[[int, Geometry, str], Shard]
@@ -26,13 +27,11 @@ _SMALLEST = Geometry(1, 0.1)
 
 class Offer(NamedTuple):
     """What a worker would begin the crawl with; the plan of a crawl that exists wins. `run` is
-    shared by workers that were started together. Only a seed begins a crawl: one that the worker
-    brings itself, or has found while `seed_found_at` was the epoch."""
+    shared by workers that were started together."""
 
     plan: Plan
     run: str
-    brings_seed: bool
-    seed_found_at: str
+    arrival: Arrival
 
 
 async def open_first(make_shard: MakeShard, offer: Offer) -> Opened:
@@ -43,8 +42,7 @@ async def open_first(make_shard: MakeShard, offer: Offer) -> Opened:
         run=offer.run,
         fields=offer.plan.meta_fields(0, offer.plan.encode()),
         lasts_ms=offer.plan.lasts_ms,
-        brings_seed=offer.brings_seed,
-        seed_found_at=offer.seed_found_at,
+        arrival=offer.arrival,
     )
 
 
@@ -71,6 +69,23 @@ async def read_meta(make_shard: MakeShard) -> dict[str, str]:
     if meta and not meta.keys() >= {"epoch", "state", "plan"}:
         raise CrawlDamaged("meta lacks some of its fields")
     return meta
+
+
+def plan_of(meta: dict[str, str], *, only_to_look: bool) -> tuple[Plan, str]:
+    """The plan of a crawl; for those who only look, what can be read of one that another version
+    has made, and what that is."""
+    made_by = meta.get("made_by", "")
+    try:
+        return Plan.decode(meta["plan"], made_by), ""
+    except CrawlDamaged as error:
+        newer = error
+        if not isinstance(error, CrawlNewer):
+            if made_by in ("", __version__):
+                raise
+            newer = CrawlNewer(f"values ({error.what})", made_by)
+        if not only_to_look:
+            raise newer from None
+        return Plan.decode_known(meta["plan"]), str(newer)
 
 
 def shards_of(make_shard: MakeShard, plan: Plan, epoch: str) -> list[Shard]:

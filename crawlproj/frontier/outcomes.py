@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from enum import IntEnum
 
-from scrapy.exceptions import IgnoreRequest
-
+from crawlproj.frontier.failures import Health, meaning_of
 from crawlproj.frontier.messages import Lease
 from crawlproj.frontier.records import EntrySummary, last_visit, summarise
 from crawlproj.frontier.visits import Found
@@ -26,10 +24,6 @@ it: the next page could only be put off as well."""
 
 BAD_RECORD = "bad_record"
 """Why a lease failed of which no request can be made."""
-
-_PERMANENT = frozenset(
-    {"DownloadCancelledError", "UnsupportedURLSchemeError", "BadResponse", "BadCertificate"}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +79,6 @@ class SetAside:
 
 
 Outcome = Done | Failed | Retry | PutOff | Returned | Filtered | SetAside
-
-
-class Health(IntEnum):
-    """What a request has shown of its host."""
-
-    ANSWERED = -1
-    UNKNOWN = 0
-    FAILED = 1
-    OVERLOADED = 2
 
 
 @dataclass(slots=True)
@@ -158,15 +143,16 @@ class Attempt:
         return ended_at - self.started_at
 
     @property
+    def answered(self) -> int:
+        """The status of the last response, whoever dealt with it, also a middleware that has made a
+        request of it; 0 if there was none."""
+        return self.status or self.last_status
+
+    @property
     def kind(self) -> str:
         """Whether trying again later might help."""
-        if status := self.status or self.last_status:
+        if status := self.answered:
             passing = status in TRANSIENT_STATUSES and not self.callback_error
         else:
-            passing = self.error is not None and may_pass(self.error)
+            passing = self.error is not None and meaning_of(self.error).may_pass
         return TRANSIENT if passing else PERMANENT
-
-
-def may_pass(error: Exception) -> bool:
-    """Whether an error says something about the moment, and not about the URL."""
-    return not isinstance(error, IgnoreRequest) and type(error).__name__ not in _PERMANENT

@@ -17,7 +17,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple, NoReturn
 
 from crawlproj.errors import ConfigError
-from crawlproj.urls import UrlError, normalise
+from crawlproj.urls import DEFAULT_PORTS, UrlError, normalise
 
 OVERLOADED = frozenset({429, 503})
 """Statuses by which a server says itself that it is asked too much."""
@@ -93,6 +93,19 @@ def backoff_ms(failures: int, *, base_ms: int, most_ms: int, jitter: float = 0.0
     return math.ceil(_clamped(base_ms * 2**doublings, most_ms) * (1 - spread))
 
 
+@dataclass(frozen=True, slots=True)
+class RetryDelay:
+    """How long a URL waits before it is tried again: twice as long each time, up to the longest."""
+
+    first_ms: int
+    longest_ms: int
+
+    def after_ms(self, attempts: int) -> int:
+        """The wait after the last of so many attempts."""
+        most_ms = max(self.first_ms, self.longest_ms)
+        return backoff_ms(attempts, base_ms=self.first_ms, most_ms=most_ms)
+
+
 def hold_ms(
     status: int,
     retry_after_ms: int | None,
@@ -162,7 +175,6 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-_DEFAULT_PORTS = {"http": "80", "https": "443"}
 _HOST = re.compile(r"(\*\.)?(\[[^\]]*\]|[^:/@?#\s]+)(?::([0-9]{1,5}))?")
 
 
@@ -227,7 +239,7 @@ def _names(host_key: str) -> Iterator[str]:
     scheme, _, authority = host_key.rpartition("://")
     parts = _HOST.fullmatch(authority)
     name, port = (parts[2], parts[3]) if parts else (authority, None)
-    yield f"{name}:{port or _DEFAULT_PORTS.get(scheme, '')}"
+    yield f"{name}:{port or DEFAULT_PORTS.get(scheme, '')}"
     yield name
     _, dot, parent = name.partition(".")
     while dot:

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Any
 
+from crawlproj import __version__
 from crawlproj.config import BY_URL, Config, checked
 from crawlproj.config.budgets import per_second
 from crawlproj.errors import ConfigError
@@ -125,6 +127,9 @@ class Plan:
     outcomes: bool = Config.outcomes
     """Whether it is kept of every URL what became of it (frontier/outcome_records.py)."""
 
+    speculate: bool = Config.speculate
+    """Whether leases that last too long are copied (lua/_copies.lua)."""
+
     shards: int = Config.shards
     seen_capacity: int = Config.seen_capacity
     seen_error_rate: float = Config.seen_error_rate
@@ -140,22 +145,28 @@ class Plan:
         return cls(spider=spider, novelty=novelty, stored=bool(config.store), **named)
 
     @classmethod
-    def decode(cls, text: str | bytes) -> Plan:
-        """The plan that Redis kept. It is checked like a user's settings, for others may have
-        written it; raises CrawlNewer or CrawlDamaged."""
-        try:
-            kept = json.loads(text)
-        except (ValueError, RecursionError):
-            raise CrawlDamaged("the plan") from None
-        version = kept.pop("version", 0) if isinstance(kept, dict) else None
-        if type(version) is not int:
-            raise CrawlDamaged("the plan")
+    def decode(cls, text: str | bytes, made_by: str = "") -> Plan:
+        """The plan that Redis kept, of a crawl that this version of crawlproj has begun. It is
+        checked like a user's settings, for others may have written it; raises CrawlNewer or
+        CrawlDamaged."""
+        version, named = _kept(text)
         if version > VERSION:
-            raise CrawlNewer(f"version {version}")
-        named = _joined(kept) if version <= IN_PARTS else _without_parts(kept)
+            raise CrawlNewer(f"version {version}", made_by)
         if unknown := sorted(named.keys() - _NAMES):
-            raise CrawlNewer(", ".join(unknown))
+            raise CrawlNewer(", ".join(unknown), made_by)
         return cls(**{name: _checked(name, value) for name, value in named.items()})
+
+    @classmethod
+    def decode_known(cls, text: str | bytes) -> Plan:
+        """What this version knows of a plan by which it could not work: enough to look at the
+        crawl; raises CrawlDamaged."""
+        named, known = _kept(text)[1], {}
+        for name in named.keys() & _NAMES:
+            with suppress(CrawlDamaged):
+                known[name] = _checked(name, named[name])
+        if "shards" in named.keys() - known.keys():
+            raise CrawlDamaged("the plan's shards")
+        return cls(**known)
 
     def encode(self) -> str:
         """As Redis keeps it."""
@@ -179,8 +190,10 @@ class Plan:
             "max_attempts": self.max_attempts,
             "give_up": self.give_up or 0,
             "plan": encoded,
+            "made_by": __version__,
             **({"refresh": self.revisits_per_s / self.shards} if self.refresh else {}),
             **({"outcomes": self._outcome_buckets} if self.outcomes else {}),
+            **({"speculate": 1} if self.speculate else {}),
             **({"novelty": self.novelty} if self.novelty else {}),
             **({"group": self.group} if self.group != HOST else {}),
             **({"pages_per_domain": self.pages_per_domain} if self.pages_per_domain else {}),
@@ -268,6 +281,18 @@ def _checked(name: str, value: Any) -> Any:
     if found is None or found != given:
         raise CrawlDamaged(f"the plan's {name}")
     return found
+
+
+def _kept(text: str | bytes) -> tuple[int, dict[str, Any]]:
+    """The version of a plan, and what it has; raises CrawlDamaged."""
+    try:
+        kept = json.loads(text)
+    except (ValueError, RecursionError):
+        raise CrawlDamaged("the plan") from None
+    version = kept.pop("version", 0) if isinstance(kept, dict) else None
+    if type(version) is not int:
+        raise CrawlDamaged("the plan")
+    return version, _joined(kept) if version <= IN_PARTS else _without_parts(kept)
 
 
 def _without_parts(kept: dict[str, Any]) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from crawlproj.frontier.proxies import (
     SENT_LOGIN,
     Proxies,
 )
-from crawlproj.urls import DROPPED_PARAMS, normalise
+from crawlproj.urls import DROPPED_PARAMS, is_safe, normalise
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -52,6 +52,9 @@ _LED_TO = ("redirects", "redirect_urls", FOUND)
 
 _APART = (LEASE, VISIT, "depth", "referer", PROXY, SENT_LOGIN, FROM_ENVIRONMENT)
 """Keys of `request.meta` that are not stored with the rest of it."""
+
+_VERBATIM = "verbatim_url"
+"""Scrapy's key of `request.meta`: it makes the URL safe to send where this is not set."""
 
 NO_LIMITS: Mapping[str, float] = {}
 
@@ -215,6 +218,8 @@ def decode(
         for name in ("callback", "errback"):
             if name in rest:
                 rest[name] = _method(spider, rest[name])
+        if is_plain and is_safe(url):
+            return _unchecked(url, meta, priority)
         request = Request(url, meta=meta, priority=priority, **rest)
         if not is_plain:
             _choose_proxy(request, proxies)
@@ -226,6 +231,13 @@ def decode(
         raise RecordError(
             f"a record that cannot be read: {type(error).__name__}: {error}"
         ) from None
+
+
+def _unchecked(url: str, meta: dict[str, Any], priority: int) -> Request:
+    """A request for a URL that Scrapy would find safe as it is, without having it look."""
+    request = Request(url, meta={**meta, _VERBATIM: True}, priority=priority)
+    del request.meta[_VERBATIM]
+    return request
 
 
 def _choose_proxy(request: Request, proxies: Proxies) -> None:

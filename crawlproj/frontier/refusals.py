@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from redis.exceptions import BusyLoadingError, ReadOnlyError, ResponseError
 
+from crawlproj import __version__
 from crawlproj.errors import CrawlError
 
 PASSING = ("MISCONF", "BUSY", "MASTERDOWN", "NOREPLICAS")
@@ -63,6 +64,7 @@ class CrawlDamaged(CrawlError):
     """What Redis keeps of the crawl as a whole is not what the scripts wrote there."""
 
     def __init__(self, what: str) -> None:
+        self.what = what
         super().__init__(
             f"what Redis keeps of the crawl cannot be read ({what[:300]}): it was damaged or "
             "changed by someone else; restore it, or forget it with scrapy purge CRAWL --yes"
@@ -72,12 +74,13 @@ class CrawlDamaged(CrawlError):
 class CrawlNewer(CrawlDamaged):
     """The plan has something that this version does not know."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, made_by: str = "") -> None:
+        who = f"crawlproj {made_by[:40]}" if made_by else "a newer one"
         CrawlError.__init__(
             self,
-            f"the crawl's plan has {what[:300]}, which this version of crawlproj does not know: a "
-            "newer one has begun it, which this machine needs too, or it was changed by someone "
-            "else",
+            f"the crawl's plan has {what[:300]}, which this version of crawlproj ({__version__}) "
+            f"does not know: {who} has begun it, which this machine needs too, or it was changed "
+            "by someone else",
         )
 
 

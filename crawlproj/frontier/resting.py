@@ -36,7 +36,7 @@ class Census(NamedTuple):
 
 class Woken(NamedTuple):
     """What waking brought: how many URLs, the time on the crawl's clock, the last census, whether
-    the caller is to take the next, and how much of the budget is saved, of what can be."""
+    the caller is to take the next, and how much of the budget lies idle, of what can be saved."""
 
     urls: int
     now_ms: int

@@ -7,11 +7,11 @@ works in no other.
 from __future__ import annotations
 
 import json
+import secrets
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
-from operator import attrgetter
+from dataclasses import dataclass, field
 from struct import Struct
 from typing import Any
 
@@ -20,15 +20,15 @@ from crawlproj.frontier.bloom import Geometry, Offsets, Replica
 from crawlproj.frontier.hosts import with_host
 from crawlproj.frontier.lease_reading import read_held, read_new
 from crawlproj.frontier.messages import (
+    WITH_SEED,
+    Arrival,
     Batch,
     DeadLetter,
     Kind,
     Lease,
     Opened,
     Push,
-    Reclaimed,
     Renewed,
-    Settlement,
     State,
 )
 from crawlproj.frontier.readings import layer_count, read_counts, read_layers, refusing_damage
@@ -42,9 +42,6 @@ PACE = "pace:"
 
 CLEARED_AT_ONCE = 500
 """Hosts of an earlier crawl that one call clears away."""
-
-# astuple() would copy each field deeply, at fifty times the price.
-_in_order = attrgetter(*(one.name for one in fields(Settlement)))
 
 
 @dataclass
@@ -71,7 +68,10 @@ class Shard(ScriptCalls):
         self._updates = SeenUpdates()
         self.holds = self.holds_applied = 0
         self.cookie_changes = 0
+        self.outrun: dict[int, int] = {}
+        """Of URLs that this worker has settled and another held too: its token, the other's."""
         self.holds_read_at_s = float("-inf")
+        self._settlements = secrets.randbits(40)  # no process of this name has come near
 
     async def open(
         self,
@@ -81,12 +81,12 @@ class Shard(ScriptCalls):
         run: str,
         fields: dict[str, Any],
         lasts_ms: int,
-        brings_seed: bool = True,
-        seed_found_at: str = "",
+        arrival: Arrival = WITH_SEED,
     ) -> Opened:
-        """Begin, join or resume the crawl; `follow` names the epoch that another shard is in. Only
-        a seed begins one: one that the caller has itself, or has found while this was the epoch."""
-        args = [new_epoch, follow, run, pack(fields), lasts_ms, int(brings_seed), seed_found_at]
+        """Begin, join or resume the crawl; `follow` names the epoch that another shard is in."""
+        waited_since = "" if arrival.dismissals is None else arrival.dismissals
+        args = [new_epoch, follow, run, pack(fields), lasts_ms]
+        args += [int(arrival.brings_seed), arrival.seed_found_at, waited_since]
         mode, epoch, state, plan = await self.run("open", args)
         while mode == b"leftovers":
             await self.clear(epoch, int(plan))
@@ -182,7 +182,7 @@ class Shard(ScriptCalls):
         self.cookie_changes, others_are_short = others
         self.is_stale = self.is_stale or self.server not in (None, server)
         self._updates.apply(updates, last_id, self.replica)
-        self._note_holds(holds)
+        self.note_holds(holds)
         leases = read_new(self.number, packed)
         self.tokens = max([self.tokens, *(lease.token for lease in leases)])
         next_due_ms = None if next_ms < 0 else next_ms
@@ -198,25 +198,19 @@ class Shard(ScriptCalls):
         records = await self.client.hmget(key, names) if names else []
         return list(map(with_host, leases, records))
 
-    async def settle(
-        self, worker: str, batch: Sequence[Settlement], new_items: Mapping[str, int] | None = None
-    ) -> list[int]:
-        """End leases, and count items of spiders; returns the tokens that were no longer this
-        worker's."""
-        items = pack([value for settlement in batch for value in _in_order(settlement)])
-        counted = pack([value for pair in (new_items or {}).items() for value in pair])
-        _, late, holds = await self.call("settle", [worker, items, counted])
-        self._note_holds(holds)
-        return list(unpack(late))
+    def number_settlement(self) -> int:
+        """The next call of settle.lua by this worker (settling.py)."""
+        self._settlements += 1
+        return self._settlements
 
     async def ask_for_holds(self) -> None:
         """Ask what the reply to a lease or a settlement says, for a worker that had neither for a
         while."""
         found = await self.client.hget(keys.meta(self.crawl, self.number), "holds")
         with refusing_damage("holds"):
-            self._note_holds(int(found or 0))
+            self.note_holds(int(found or 0))
 
-    def _note_holds(self, holds: int) -> None:
+    def note_holds(self, holds: int) -> None:
         self.holds, self.holds_read_at_s = holds, time.monotonic()
 
     async def confirm_push(self, worker: str, client: Any) -> bool:
@@ -229,8 +223,9 @@ class Shard(ScriptCalls):
     async def renew(self, worker: str, timeout_ms: int, about: dict[str, Any]) -> Renewed:
         """The heartbeat; tells whether the worker was known (still)."""
         args = [worker, timeout_ms, json.dumps(about)]
-        known, state, paces, leases, is_to_leave = await self.call("renew", args)
-        return Renewed(bool(known), state.decode(), paces, leases, bool(is_to_leave))
+        known, state, paces, leases, is_to_leave, tokens = await self.call("renew", args)
+        outrun = tuple((self.number, token) for token in tokens)
+        return Renewed(bool(known), state.decode(), paces, leases, bool(is_to_leave), outrun)
 
     async def change_pace(self, host: str, values: dict[str, Any] | None) -> None:
         """Treat a host differently, while the crawl runs; None takes back all that was changed."""
@@ -245,14 +240,6 @@ class Shard(ScriptCalls):
                 with suppress(ValueError, TypeError):
                     found[name.removeprefix(PACE)] = {**json.loads(values)}
         return found
-
-    async def reclaim(self, most: int = 10) -> Reclaimed:
-        """Queue again what dead workers held."""
-        workers, queued, packed = await self.call("reclaim", [most])
-        dead = [
-            (host.decode(errors="replace"), level, entry) for host, level, entry in unpack(packed)
-        ]
-        return Reclaimed(workers, queued, dead)
 
     async def leave(self, worker: str) -> bool:
         """Say goodbye; False if something is still held and will be reclaimed."""
@@ -322,12 +309,12 @@ class Shard(ScriptCalls):
         pages = int((await self.meta())["pages"])
         counts = await self.counts()
         waiting = counts.get("queued", 0) + counts.get("delayed", 0)
-        return waiting > 0 and _used(counts) >= pages
+        return waiting > 0 and pages_used(counts) >= pages
 
     async def spare_pages(self) -> int:
         """Pages that the shard's budget has for links: see lua/lease.lua."""
         counts = await self.counts()
-        kept = _used(counts) + counts.get("reserved", 0)
+        kept = pages_used(counts) + counts.get("reserved", 0)
         return int((await self.meta())["pages"]) - kept
 
     async def give_pages(self, other: Shard, lacking: int = 0) -> None:
@@ -388,6 +375,6 @@ def _host_fields(batch: Sequence[Push]) -> bytes:
     )
 
 
-def _used(counts: Mapping[str, int]) -> int:
+def pages_used(counts: Mapping[str, int]) -> int:
     """Pages of a budget that are fetched, or being fetched; each revisit is one more."""
     return sum(counts.get(name, 0) for name in ("done", "leased", "revisits"))

@@ -10,35 +10,28 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from redis.exceptions import RedisError
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
-from crawlproj.config import Config, take_arguments, take_crawl_name
-from crawlproj.discover.ranking import strategy
-from crawlproj.discover.seeds import read_seeds
+from crawlproj.config import Config
 from crawlproj.engine.addons import apply_addons
 from crawlproj.errors import ConfigError, CrawlError
 from crawlproj.frontier.frontier import Frontier
-from crawlproj.frontier.pacing import Overrides
 from crawlproj.operate import crawls
 from crawlproj.operate.control import Answer
 from crawlproj.operate.plain_text import printable
 from crawlproj.operate.profiles import refuse_unknown_profile, settle_project
 from crawlproj.server import connection
-from crawlproj.urls import UrlError, normalise
 from crawlproj.worker import join
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
-
-ARGUMENTS_OF = "site"
-"""The spider whose arguments are known; those of others are their own affair."""
 
 
 class ProjectCommand(ScrapyCommand):
@@ -165,7 +158,7 @@ async def connected(
     """A client of the Redis that these settings name, once they have been checked."""
     assert settings is not None
     Config.from_settings(settings)
-    async with connection.client_of(_resolved(settings, may_begin=may_begin)) as client:
+    async with connection.client_of(resolve(settings, may_begin=may_begin)) as client:
         yield client
 
 
@@ -174,14 +167,23 @@ def offer_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON, for scripts")
 
 
-def check_file(given: str | None) -> None:
-    """Refuse a file for -o that cannot be written, before any work is done for it."""
+def refuse_empty(opts: argparse.Namespace, *names: str) -> None:
+    """Refuse options without a value, as an unset variable of a shell leaves them: without the
+    option, all would be meant."""
+    for name in names:
+        if getattr(opts, name) == "":
+            raise ConfigError(f"--{name}: it has no value; leave it out, or give one")
+
+
+def check_file(given: str | None, option: str = "-o") -> None:
+    """Refuse a file to write to that cannot be there, before any work is done for it."""
     if given is None:
         return
     if Path(given).is_dir():
-        raise ConfigError(f"-o {given}: that is a folder; give a file")
+        raise ConfigError(f"{option} {given}: that is a folder; give a file")
     if not Path(given).parent.is_dir():
-        raise ConfigError(f"-o {given}: there is no folder {Path(given).parent}; make it first")
+        missing = f"there is no folder {Path(given).parent}; make it first"
+        raise ConfigError(f"{option} {given}: {missing}")
 
 
 def show(opts: argparse.Namespace, found: Any, text: str) -> None:
@@ -220,81 +222,9 @@ def check_project(settings: BaseSettings) -> None:
         raise UsageError(str(error)) from None
 
 
-class Start(NamedTuple):
-    """What a worker may be started with."""
-
-    crawl: str
-    redis: connection.Resolved
-
-
-def check_start(
-    settings: Any, names: Iterable[str], args: list[str], given: dict[str, str]
-) -> Start:
-    """Say before anything starts what would stop it: the spider's name, its arguments, its seeds,
-    the settings, Redis. The settings have the crawl's name and its Redis from now on."""
-    _check_spider(names, args)
-    own = settings.copy()
-    if args[0] == ARGUMENTS_OF:
-        take_arguments(own, given)
-    else:
-        take_crawl_name(own, given)
-    config = Config.from_settings(own, given)
-    _check_seeds(config.seeds)
-    strategy(config.strategy, config.weights)
-    Overrides(config.overrides)
-    if config.store:
-        # Late: what a store needs is imported by those who have one.
-        from crawlproj.output.store.opening import open_database
-
-        folder = Path(config.output) / (config.crawl or args[0])
-        open_database(config.store, folder).close()
-    if config.crawl:
-        take_crawl_name(settings, {"crawl": config.crawl})
-    resolved = _resolved(settings, may_begin=True)
-    # Not asyncio.run(): it would leave the thread without the loop that Scrapy looks for.
-    loop = asyncio.new_event_loop()
-    loop.run_until_complete(_check_redis(resolved))
-    loop.close()
-    return Start(config.crawl or args[0], resolved)
-
-
-def _resolved(settings: BaseSettings, *, may_begin: bool) -> connection.Resolved:
+def resolve(settings: BaseSettings, *, may_begin: bool) -> connection.Resolved:
     """The Redis of this process, and what the user should know of it."""
     resolved = connection.resolve_for_command(settings, may_begin=may_begin)
     if resolved.notice:
         print(resolved.notice, file=sys.stderr)
     return resolved
-
-
-def _check_spider(names: Iterable[str], args: list[str]) -> None:
-    """Wrong use, unless one spider of the project is named, and nothing else is."""
-    # Scrapy hands options that it does not know on as arguments.
-    options = [word for word in args if word.startswith("-")]
-    if options:
-        raise ConfigError(f"no such option {options[0]}; scrapy crawl --help lists them")
-    spiders = list(names)
-    known = f"name one of {', '.join(spiders)}" if spiders else "this project has none"
-    if not args:
-        raise ConfigError(f"which spider? {known} (scrapy crawl site)")
-    if args[0] not in spiders:
-        raise ConfigError(
-            f"{args[0]}: no such spider; {known} (scrapy crawl site -a crawl={args[0]}, if that is "
-            "the name of a crawl)"
-        )
-    if len(args) > 1:
-        raise ConfigError(f"too many arguments, from {args[1]!r} on; -a NAME=VALUE gives one")
-
-
-def _check_seeds(seeds: str) -> None:
-    try:
-        for seed in read_seeds(seeds):
-            normalise(seed)
-    except UrlError as error:
-        raise ConfigError(f"seeds: {error}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"seeds={seeds}: the file cannot be read: {error}") from None
-
-
-async def _check_redis(resolved: connection.Resolved) -> None:
-    async with connection.client_of(resolved):
-        pass  # it answers, and will do

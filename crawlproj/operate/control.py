@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from crawlproj.frontier import keys
+from crawlproj.frontier import noticeboard
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.operate import crawls, status
 from crawlproj.plural import counted
@@ -52,14 +52,8 @@ async def stop(frontier: Frontier) -> Answer:
         "stopped": "stopped; no worker was running",
         "finished": "it has finished already",
     }
-    waiting = await _waiting(frontier) if state == "finished" else 0
-    if waiting:
-        await frontier.dismiss()
-        texts[state] += f"; {counted(waiting, 'worker')} that waited for seeds leave"
+    waiting = await noticeboard.alive(frontier) if state == "finished" else 0
+    if waiting:  # set_state.lua has dismissed them
+        leave = "leaves" if waiting == 1 else "leave"
+        texts[state] += f"; {counted(waiting, 'worker')} that waited for seeds {leave}"
     return Answer(state, state != "finished" or bool(waiting), texts[state])
-
-
-async def _waiting(frontier: Frontier) -> int:
-    """How many workers wait, after the crawl has finished, for the next one to begin."""
-    now_ms = await frontier.shards[0].now_ms()
-    return int(await frontier.client.zcount(keys.workers(frontier.crawl, 0), now_ms, "inf"))

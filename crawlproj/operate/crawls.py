@@ -13,17 +13,14 @@ from typing import Any, NamedTuple
 from redis.exceptions import NoPermissionError, RedisError
 
 from crawlproj.errors import CrawlError
-from crawlproj.frontier import keys
+from crawlproj.frontier import crawl_names, noticeboard
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.messages import State
 from crawlproj.operate import status
 from crawlproj.operate.table import table
 from crawlproj.plural import plural
 from crawlproj.server import connection
-from crawlproj.worker import join
 
-AT_ONCE = 10_000
-_ANY = "*"
 UNITS = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))
 DAMAGED = "damaged"
 """What is said of a crawl whose records cannot be read, instead of its state."""
@@ -47,23 +44,18 @@ class Crawl(NamedTuple):
 
 async def names(client: Any) -> list[str]:
     """Every crawl, by the key that each has; also those that only have seeds waiting."""
-    found: set[str] = set()
     try:
-        for pattern in (keys.meta(_ANY, 0), keys.start_urls(_ANY)):
-            before, after = pattern.split(_ANY)
-            async for key in client.scan_iter(pattern, count=AT_ONCE):
-                found.add(key.decode(errors="replace").removeprefix(before).removesuffix(after))
+        return sorted({name async for name in crawl_names.find(client)})
     except NoPermissionError:
         raise CrawlError(
             "This Redis user may not list keys (+scan in its ACL), so crawls cannot be found: give "
             "a name, as in scrapy status site"
         ) from None
-    return sorted(found)
 
 
 async def read(client: Any, name: str) -> Crawl:
     """How one crawl stands."""
-    spider = await join.spider_of(client, name)
+    spider = await noticeboard.spider_of(client, name)
     try:
         now = await status.read(Frontier(client, name, ""))
     except CrawlError:
@@ -71,7 +63,7 @@ async def read(client: Any, name: str) -> Crawl:
     seconds, _ = await client.time()
     return Crawl(
         crawl=name,
-        spider=spider,
+        spider=spider if now.epoch else "",  # of one that is yet to begin it is not known
         state=now.state,
         pages=now.done,
         queued=now.queued + now.delayed + now.leased,
@@ -104,8 +96,7 @@ async def refuse_unknown(frontier: Frontier, seeds_key: str) -> None:
 
 async def is_known(frontier: Frontier, seeds_key: str) -> bool:
     """Whether Redis has the crawl, or seeds that wait for it."""
-    crawl, client = frontier.crawl, frontier.client
-    return bool(await client.exists(keys.meta(crawl, 0)) or await client.exists(seeds_key))
+    return await noticeboard.exists(frontier) or bool(await frontier.client.exists(seeds_key))
 
 
 async def set_state(frontier: Frontier, wanted: State, allowed_from: Sequence[State]) -> str:
@@ -118,7 +109,7 @@ async def set_state(frontier: Frontier, wanted: State, allowed_from: Sequence[St
 
 async def start_command(frontier: Frontier) -> str:
     """What to type for a worker of this crawl."""
-    spider = await join.spider_of(frontier.client, frontier.crawl)
+    spider = await noticeboard.spider_of(frontier.client, frontier.crawl)
     named = "" if spider == frontier.crawl else f" -a crawl={frontier.crawl}"
     return f"scrapy crawl {spider}{named}"
 

@@ -54,6 +54,11 @@ async def find(frontier: Frontier, selection: Selection) -> AsyncIterator[DeadLe
                 yield letter
 
 
+def newest_first(letter: DeadLetter) -> tuple[int, str]:
+    """What letters are sorted by: when they were given up, those of one moment by their URLs."""
+    return -letter.at_ms, summarise(letter.host, letter.entry).url
+
+
 def row(letter: DeadLetter) -> dict[str, Any]:
     """A letter as people read it."""
     about = summarise(letter.host, letter.entry)

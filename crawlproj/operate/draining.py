@@ -5,14 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from crawlproj.frontier import keys
+from crawlproj.frontier import noticeboard
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.survey import survey
 from crawlproj.frontier.worker_names import plain
 from crawlproj.worker.identity import read_about
-
-DRAIN = "drain:"
-"""How fields of META begin that ask a worker to leave, with when they did (lua/renew.lua)."""
 
 
 async def drain(frontier: Frontier, names: Collection[str], machine: str | None) -> list[str]:
@@ -28,8 +25,7 @@ async def drain(frontier: Frontier, names: Collection[str], machine: str | None)
         and (plain(worker.name) in names or (machine and _machine(worker.about) == machine))
     ]
     if found:
-        asked = {DRAIN + name: first.now_ms for name in found}
-        await frontier.client.hset(keys.meta(frontier.crawl, 0), mapping=asked)
+        await noticeboard.ask_to_leave(frontier, found, first.now_ms)
     return sorted(map(plain, found))
 
 

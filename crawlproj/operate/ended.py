@@ -4,7 +4,7 @@ how sure it is that there was one at all."""
 from __future__ import annotations
 
 from crawlproj import reasons
-from crawlproj.frontier import keys, outcome_records
+from crawlproj.frontier import outcome_records, whereabouts
 from crawlproj.frontier.bloom import expected_error
 from crawlproj.frontier.shard import Shard
 from crawlproj.items import utc_timestamp
@@ -32,8 +32,7 @@ async def doubt(shard: Shard, key: str) -> float:
     """How probable it is that a URL of which only the seen filter knows was never taken in. Of a
     hash-sampled share of them it is known for certain."""
     if shard.sampled(key):
-        found = await shard.client.sismember(keys.audit(shard.crawl, shard.number), key)
-        return 0.0 if found else 1.0
+        return 0.0 if await whereabouts.is_sampled(shard, key) else 1.0
     return expected_error(shard.geometry, await shard.layer_items())
 
 

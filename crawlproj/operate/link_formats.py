@@ -80,23 +80,28 @@ def to_json(report: LinkReport) -> str:
 
 
 def to_junit(report: LinkReport) -> str:
-    """A test case for each broken link; one that passes where there is none."""
-    found = report.findings.broken
-    cases = [_case(one) for one in found] or ['<testcase classname="linkcheck" name="links"/>']
+    """A test case for each broken link, which is skipped where the check does not fail for its
+    kind; one that passes where there is none."""
+    found, failures = report.findings.broken, len(report.failing)
+    cases = [_case(one, one.kind in report.fails_on) for one in found]
+    cases = cases or ['<testcase classname="linkcheck" name="links"/>']
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
-        f'<testsuites><testsuite name="linkcheck" tests="{len(cases)}" failures="{len(found)}" '
-        f'errors="0" time="{report.seconds:.1f}">\n' + "\n".join(cases) + "\n"
+        f'<testsuites><testsuite name="linkcheck" tests="{len(cases)}" failures="{failures}" '
+        f'errors="0" skipped="{len(found) - failures}" time="{report.seconds:.1f}">\n'
+        + "\n".join(cases)
+        + "\n"
         f"<system-out>{_xml(report.summary)}</system-out>\n</testsuite></testsuites>\n"
     )
 
 
-def _case(one: Broken) -> str:
+def _case(one: Broken, is_failure: bool) -> str:
+    verdict = "failure" if is_failure else "skipped"
     pages = "\n".join(f"{link.source} {link.text}".rstrip() for link in _links(one))
     return (
         f'<testcase classname="linkcheck.{one.kind}" name={_attribute(one.url)}>'
-        f'<failure type="{one.kind}" message={_attribute(f"{_why(one)}: {one.url}")}>'
-        f"{_xml(pages)}</failure></testcase>"
+        f'<{verdict} type="{one.kind}" message={_attribute(f"{_why(one)}: {one.url}")}>'
+        f"{_xml(pages)}</{verdict}></testcase>"
     )
 
 

@@ -31,6 +31,13 @@ class LinkReport:
     findings: Findings
     options: Options = field(default_factory=Options)
     compared: Comparison = field(default_factory=Comparison)
+    fails_on: frozenset[str] = frozenset(KINDS)
+    """Kinds of broken links for which the check fails; others are only told."""
+
+    @property
+    def failing(self) -> list[Broken]:
+        """Those for which it fails."""
+        return [one for one in self.findings.broken if one.kind in self.fails_on]
 
     def of_kind(self, kind: str) -> list[Broken]:
         return [one for one in self.findings.broken if one.kind == kind]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 async def look_up(frontier: Frontier, settings: Settings, url: str) -> Trace:
     """Look for it in the frontier and in the files of this machine."""
     config = Config.from_settings(settings)
-    begun = await frontier.attach()
+    begun = await frontier.attach(only_to_look=True)
     identity = join.Identity.of(frontier.plan if begun else Plan.of(config))
     requests = SeenFilter.of_project(settings, identity)
     return await why.trace(

@@ -5,10 +5,17 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from crawlproj.frontier import keys
 from crawlproj.frontier.hosts import read_host
 from crawlproj.frontier.shard import Shard
+from crawlproj.frontier.whereabouts import waits_until_ms
 from crawlproj.output.summary import duration
+
+_AT_REST = {
+    "paused": "the crawl is paused (scrapy resume)",
+    "stopping": "the crawl is being stopped",
+    "stopped": "the crawl is stopped, and goes on with the next worker",
+}
+"""Why nobody fetches it, whatever its host allows."""
 
 
 class Turn(NamedTuple):
@@ -16,8 +23,12 @@ class Turn(NamedTuple):
 
     host_s: float | None
     at_least_s: float | None
+    state: str = "running"
+    """Of the crawl: nothing has a turn while it is not running."""
 
     def __str__(self) -> str:
+        if self.state in _AT_REST:
+            return f"; {_AT_REST[self.state]}"
         if self.host_s is None or self.at_least_s is None:
             return ""
         host = f"in {duration(self.host_s)}" if self.host_s else "now, if a worker is free"
@@ -34,9 +45,9 @@ async def read(shard: Shard, host: str, packed: bytes, ahead: int) -> Turn:
         record, meta = read_host(packed), await shard.meta()
         now_ms = await shard.now_ms()
         name = record.group or host
-        waits_until_ms = await shard.client.zscore(keys.waiting(shard.crawl, shard.number), name)
-        host_s = max(0.0, (waits_until_ms or 0) - now_ms) / 1000
+        host_s = max(0.0, await waits_until_ms(shard, name) - now_ms) / 1000
         pause_s = max(record.pause_ms or 0, float(meta.get("delay_ms", 0))) / 1000
         connections = max(1, record.per or int(meta.get("per_host", 1)))
-        return Turn(round(host_s, 1), round(host_s + ahead * pause_s / connections, 1))
+        at_least_s = host_s + ahead * pause_s / connections
+        return Turn(round(host_s, 1), round(at_least_s, 1), meta.get("state", ""))
     return Turn(None, None)

@@ -19,13 +19,14 @@ from scrapy.exceptions import NotConfigured
 
 from crawlproj.config import Config
 from crawlproj.errors import CrawlError
-from crawlproj.frontier import keys
+from crawlproj.frontier import noticeboard
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.worker_names import plain
 from crawlproj.items import utc_timestamp
 from crawlproj.operate import status
 from crawlproj.operate.hook import Hook, check
 from crawlproj.operate.status import Status
+from crawlproj.plural import counted
 from crawlproj.running import RunningCrawl, running_crawl, when_joined
 from crawlproj.worker.heartbeat import BEATS_A_TIMEOUT
 
@@ -75,7 +76,7 @@ class Watcher:
             yield (
                 "stalled",
                 str(now.done),
-                f"no page for {self._stalled_s:.0f} s, {left:,} URLs left",
+                f"no page for {self._stalled_s:.0f} s, {counted(left, 'URL')} left",
             )
 
 
@@ -122,14 +123,18 @@ class Notifier:
         return await status.read(Frontier(frontier.client, frontier.crawl, frontier.worker))
 
     async def _ended(self) -> None:
-        """All is settled: has the crawl finished?"""
+        """All that this worker had is settled: has the crawl finished, or is its time up?"""
         crawl = running_crawl(self._crawler)
         if crawl is None:
             return
         now = await self._look(crawl)
         if now.state == "finished":
-            text = f"finished: {now.done:,} pages, {now.dead:,} dead"
+            text = f"finished: {counted(now.done, 'page')}, {now.dead:,} dead"
             await self._tell(crawl, ("finished", now.finished_at or "", text), now)
+        elif deadline_ms := await noticeboard.ran_out_of_time_ms(crawl.frontier):
+            left = now.queued + now.delayed
+            text = f"its time is up: {counted(now.done, 'page')}, {now.dead:,} dead, {left:,} left"
+            await self._tell(crawl, ("finished", f"{deadline_ms:.0f}", text), now)
 
     async def _closed(self, reason: str) -> None:
         crawl = running_crawl(self._crawler)
@@ -146,16 +151,16 @@ class Notifier:
         """Once for the whole crawl."""
         kind, which, _ = event
         frontier = crawl.frontier
-        field = f"notified:{kind}:{which}"
-        meta = keys.meta(frontier.crawl, 0)
-        if await frontier.client.hsetnx(meta, field, plain(frontier.worker)):
+        if await noticeboard.is_first_to(frontier, f"notified:{kind}:{which}"):
             self._hook.send(_message(crawl, event, now))
 
 
 def _message(crawl: RunningCrawl, event: Event, now: Status | None) -> dict[str, Any]:
     kind, which, text = event
     counts = ("state", "epoch", "discovered", "queued", "delayed", "leased", "done", "dead")
-    told = {name: getattr(now, name) for name in counts} if now is not None else {}
+    told: dict[str, Any] = {}
+    if now is not None:
+        told = {name: getattr(now, name) for name in counts} | {"filtered": dict(now.filtered)}
     name = crawl.frontier.crawl
     worker = which if kind in ("worker_lost", "failed") else ""
     return {

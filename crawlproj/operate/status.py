@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from crawlproj.discover.seeds import SeedList, SeedListError
-from crawlproj.frontier import keys
 from crawlproj.frontier.bloom import expected_error
 from crawlproj.frontier.finishing import UNSETTLED
 from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.noticeboard import is_first_to
 from crawlproj.frontier.plan import Plan
 from crawlproj.frontier.survey import Survey, survey
 from crawlproj.frontier.worker_names import plain
@@ -29,7 +29,9 @@ from crawlproj.output.summary import Summary
 from crawlproj.server.memory import Memory, memory_of
 
 LEDGER = ("discovered", *UNSETTLED, "done", "dead")
-RUNNING = ("resting", "revisits", "reclaimed", "late", "corrupt")
+_SIZES = ("duplicates", "bytes", "saved_bytes")
+_ON_THE_WAY = ("resting", "revisits", "reclaimed", "copies", "late", "corrupt")
+BESIDE = (*_SIZES, *_ON_THE_WAY)
 """Counts beside the ledger that are shown as they are."""
 OVER = ("finished", "stopped")
 _FILTERED, _DEAD, _STATUS, _ITEMS = "filtered:", "dead:", "status:", "items:"
@@ -97,6 +99,8 @@ class Status:
     revisits: int = 0
     """How often a page that was done has been taken up again."""
     reclaimed: int = 0
+    copies: int = 0
+    """How often a URL that one worker took long over was leased to another as well."""
     late: int = 0
     corrupt: int = 0
     workers: tuple[WorkerStatus, ...] = ()
@@ -114,6 +118,8 @@ class Status:
     patterns: tuple[PatternStatus, ...] = ()
     plan: Plan | None = None
     """What all workers go by."""
+    unreadable: str = ""
+    """What of the plan this version does not know, of a crawl that another has begun; else ""."""
 
     @property
     def alive(self) -> int:
@@ -142,7 +148,7 @@ async def read(
     """The crawl that is there. In detail: with notable hosts, and the URL patterns that are set
     aside."""
     waiting = await _seeds_waiting(seeds)
-    meta = await frontier.attach()
+    meta = await frontier.attach(only_to_look=True)
     if not meta:
         return Status(frontier.crawl, seeds_waiting=waiting)
     shards = await survey(frontier, with_hosts=in_detail)
@@ -182,19 +188,16 @@ def _status(
         **ledger,
         filtered=filtered,
         balance=ledger["discovered"] - sum([*ledger.values()][1:]) - sum(filtered.values()),
-        duplicates=counts["duplicates"],
         hosts=sum(shard.hosts for shard in shards),
         started_at=_time(meta.get("started_ms")),
         finished_at=_ended_at(meta) if state in OVER else None,
         elapsed_s=elapsed_s,
         pages_per_s=round(rate, 2),
         estimate_s=estimate_s,
-        bytes=counts["bytes"],
-        saved_bytes=counts[keys.SAVED],
         statuses=_named(counts, _STATUS),
         reasons=_named(counts, _DEAD),
         items=_named(counts, _ITEMS),
-        **{name: counts[name] for name in RUNNING},
+        **{name: counts[name] for name in BESIDE},
         workers=workers,
         recent=worker_status.recent(shards[0]),
         all_workers=_all_workers(meta),
@@ -206,6 +209,7 @@ def _status(
         held=host_status.held(hosts),
         patterns=(),
         plan=frontier.plan,
+        unreadable=frontier.unreadable,
     )
 
 
@@ -299,12 +303,10 @@ async def is_last_word(frontier: Frontier, status: Status) -> bool:
     has ended, or the last one there."""
     if status.state not in OVER:
         return False
-    meta = keys.meta(frontier.crawl, 0)
-    ended_ms = await frontier.client.hget(meta, "finished_ms")
+    ended_ms = (await frontier.shards[0].meta()).get("finished_ms")
     if status.state == "stopped" or not ended_ms:
         return True
-    name = f"summed_up:{ended_ms.decode()}"
-    return bool(await frontier.client.hsetnx(meta, name, frontier.worker))
+    return await is_first_to(frontier, f"summed_up:{ended_ms}")
 
 
 def sum_up(status: Status) -> Summary:

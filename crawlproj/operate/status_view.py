@@ -56,6 +56,7 @@ def _headline(now: Status) -> list[str]:
     return [
         f"{now.crawl}: {now.state} {ran}",
         f"  since {now.started_at}{ended}, epoch {now.epoch}",
+        *([f"  {now.unreadable}"] if now.unreadable else []),
     ]
 
 
@@ -73,13 +74,14 @@ def _ledger(now: Status) -> list[str]:
         "resting": f"of these are to be revisited; {counted(now.revisits, 'revisit')} so far",
         "seeds": "pushed and not taken in yet",
         "reclaimed": "URLs taken back from workers that fell silent",
-        "late": "results that came after that, and were refused",
+        "copies": "URLs leased to a second worker, since the first took long",
+        "late": "results that came after another worker's, and were refused",
     }
     names = ("done", "dead", "filtered", "queued", "delayed", "leased")
     numbers = {name: getattr(now, name) for name in (*names, "discovered", "reclaimed", "late")}
     numbers |= {"filtered": sum(now.filtered.values()), "seeds": now.seeds_waiting}
-    numbers |= {"resting": now.resting}
-    others = ("resting", "seeds", "reclaimed", "late")
+    numbers |= {"resting": now.resting, "copies": now.copies}
+    others = ("resting", "seeds", "reclaimed", "copies", "late")
     shown = [*names, "discovered", *(name for name in others if numbers[name])]
     return [
         f"  {name:<{LABEL}}{numbers[name]:>{NUMBER},}  {remarks.get(name, '')}".rstrip()
@@ -200,8 +202,8 @@ def _patterns(patterns: tuple[PatternStatus, ...]) -> Iterator[str]:
 def pattern_line(row: PatternStatus) -> str:
     """A pattern in one line."""
     if row.released_at:
-        return f"{row.pattern}  released, {row.urls:,} URLs until then"
-    return f"{row.pattern}  {row.why}, {row.urls:,} URLs, {row.kept:,} of them kept"
+        return f"{row.pattern}  released, {counted(row.urls, 'URL')} until then"
+    return f"{row.pattern}  {row.why}, {counted(row.urls, 'URL')}, {row.kept:,} kept"
 
 
 def _short_of_memory(now: Status) -> Iterator[str]:

@@ -12,17 +12,24 @@ import re
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from crawlproj.discover.rules import REDIRECTED, Rules
-from crawlproj.frontier import keys, seen_keys
+from crawlproj.frontier import seen_keys
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.shard import Shard
+from crawlproj.frontier.whereabouts import is_seen
 from crawlproj.operate import ended
 from crawlproj.operate.why_states import LOOKS, Trace
+from crawlproj.output.kinds import NUMBER, PAGES, WHOLE
 from crawlproj.urls import DROPPED_PARAMS, Url, UrlError, normalise
 
 NEVER, SEEN = "never seen", "seen"
+_NUMBERS: dict[str, Callable[[str], float]] = {WHOLE: int, NUMBER: float}
+_NEVER = (
+    "never seen: neither a seed nor a link to follow on a page that was fetched (of links that are "
+    "marked nofollow nothing is kept)"
+)
 
 Refusal: TypeAlias = Callable[[str, str], Awaitable[str]]
 """Of a host and a URL of it: the reason for which it must not be fetched; empty if it may be."""
@@ -39,7 +46,7 @@ async def trace(
 ) -> Trace:
     """What became of a URL, as far as it can be known here; `key_of` is what it has in the seen
     filter, `refusal_of` tells what its host's robots.txt says."""
-    is_there = bool(await frontier.attach())
+    is_there = bool(await frontier.attach(only_to_look=True))
     try:
         url = normalise(text, drop=drop)
     except UrlError as error:
@@ -53,7 +60,7 @@ async def _unusable(frontier: Frontier, text: str, error: UrlError, is_there: bo
     """A link that no page can be behind is in the seen filter as it was written, cut short."""
     details = {"reason": error.reason}
     key = seen_keys.unusable(error.reason, text)
-    if is_there and await _is_seen(frontier.shard_of(""), key):
+    if is_there and await is_seen(frontier.shard_of(""), key):
         return Trace("filtered", f"found and not followed: {error}", details)
     return Trace("refused", f"cannot be crawled: {error}", details)
 
@@ -63,22 +70,22 @@ async def _usable(
 ) -> Trace:
     """As the frontier knows it, or else the files, or what can be told from the seen filter."""
     shard = frontier.shard_of(url.host)
-    for look in (*LOOKS, ended.outcome):
+    for look in LOOKS:
         if found := await look(shard, url):
             return found
-    if found := _row(folder, url):
+    if found := _with_row(await ended.outcome(shard, url), _row(folder, url)):
         return found
-    await frontier.attach()
+    await frontier.attach(only_to_look=True)
     rules = Rules.of(frontier.plan)
     if found := await _filtered(frontier, shard, url, rules):
         return found
-    if await _is_seen(shard, key):
+    if await is_seen(shard, key):
         return await _taken_in(shard, url, key, refusal_of)
     name = rules.scope_name(url)
     refusal = rules.refusal(url, 0, await frontier.in_scope((name, REDIRECTED + name)))
     if refusal:
         return Trace(NEVER, f"never seen, and would not be followed: {_rule(rules, refusal)}", {})
-    return Trace(NEVER, "never seen: neither a seed nor a link on a page that was fetched", {})
+    return Trace(NEVER, _NEVER, {})
 
 
 async def _taken_in(shard: Shard, url: Url, key: str, refusal_of: Refusal | None) -> Trace:
@@ -91,8 +98,18 @@ async def _taken_in(shard: Shard, url: Url, key: str, refusal_of: Refusal | None
     return Trace(SEEN, text + ended.doubt_in_words(doubt), {"false_positive": doubt})
 
 
-def _row(folder: Path, url: Url) -> Trace | None:
-    """The last row that this machine's files have of the URL."""
+def _with_row(outcome: Trace | None, row: dict[str, Any]) -> Trace | None:
+    """What the frontier keeps of a page is short: where it was found and where it leads to, its row
+    tells, if it is on this machine and of the same visit."""
+    if outcome is None:
+        return Trace("done", _done(row) + _around(row), row) if row else None
+    if outcome.state != "done" or row.get("worker") != outcome.details["worker"]:
+        return outcome
+    return Trace("done", outcome.text + _around(row), row | outcome.details)
+
+
+def _row(folder: Path, url: Url) -> dict[str, Any]:
+    """The last row that this machine's files have of the URL; empty if there is none."""
     found: dict[str, str] = {}
     for part in sorted(folder.glob("pages*.csv")):
         for row in _rows(part):
@@ -100,14 +117,25 @@ def _row(folder: Path, url: Url) -> Trace | None:
                 "fetched_at", ""
             ):
                 found = row
-    if not found:
-        return None
-    text = f"done: status {found['status']} at {found['fetched_at']}, by {found['worker']}"
-    if found.get("redirect_to"):
-        text += f", redirected to {found['redirect_to']}"
-    if found.get("referer"):
-        text += f"; found on {found['referer']}"
-    return Trace("done", text, found)
+    return {name: _as_typed(name, value) for name, value in found.items()}
+
+
+def _as_typed(column: str, value: str) -> str | float:
+    """A cell as what the frontier keeps of a page has it: numbers are no text."""
+    as_number = _NUMBERS.get(PAGES.columns.get(column, ""))
+    with suppress(ValueError, TypeError):  # files may have been edited
+        return as_number(value) if as_number else value
+    return value
+
+
+def _done(row: dict[str, Any]) -> str:
+    return f"done: status {row['status']} at {row['fetched_at']}, by {row['worker']}"
+
+
+def _around(row: dict[str, Any]) -> str:
+    """Where a page leads to, and where it was found."""
+    to, source = row.get("redirect_to"), row.get("referer")
+    return (f", redirected to {to}" if to else "") + (f"; found on {source}" if source else "")
 
 
 def _rows(part: Path) -> Iterator[dict[str, str]]:
@@ -119,21 +147,11 @@ def _rows(part: Path) -> Iterator[dict[str, str]]:
 async def _filtered(frontier: Frontier, shard: Shard, url: Url, rules: Rules) -> Trace | None:
     """A link that was found and not followed is in the seen filter with its reason."""
     for reason in _RULES:
-        is_left_out = await _is_seen(shard, seen_keys.left_out(reason, url))
-        if is_left_out and not await _is_seen(shard, seen_keys.page(url)):
+        is_left_out = await is_seen(shard, seen_keys.left_out(reason, url))
+        if is_left_out and not await is_seen(shard, seen_keys.page(url)):
             text = f"found and not followed: {_rule(rules, reason)}"
             return Trace("filtered", text, {"reason": reason})
     return None
-
-
-async def _is_seen(shard: Shard, key: str) -> bool:
-    shard.replica.grow(len(await shard.layer_items()))
-    prefix = keys.seen_prefix(shard.crawl, shard.number)
-    for layer, offsets in enumerate(shard.replica.offsets(key)):
-        bits = [await shard.client.getbit(f"{prefix}{layer}", offset) for offset in offsets]
-        if all(bits):
-            return True
-    return False
 
 
 _RULES = {

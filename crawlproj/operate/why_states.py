@@ -3,25 +3,20 @@ why.py. Each returns None if the URL is not in it."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 from crawlproj.discover.quarantine import REASON
 from crawlproj.discover.url_shapes import any_query, pattern_of
-from crawlproj.frontier import keys, resting
+from crawlproj.frontier import resting, whereabouts
 from crawlproj.frontier.hosts import levels_of
 from crawlproj.frontier.levels import priority_of
 from crawlproj.frontier.records import EntrySummary, last_visit, summarise
 from crawlproj.frontier.shard import Shard
-from crawlproj.frontier.wire import unpack, unpack_all
 from crawlproj.frontier.worker_names import plain
 from crawlproj.items import utc_timestamp
 from crawlproj.operate import next_turn
 from crawlproj.plural import counted
 from crawlproj.urls import Url
-
-AT_ONCE = 1000
 
 
 class Trace(NamedTuple):
@@ -33,13 +28,12 @@ class Trace(NamedTuple):
 
 
 async def queued(shard: Shard, url: Url) -> Trace | None:
-    record = await shard.client.hget(keys.hosts(shard.crawl, shard.number), url.host)
+    record = await whereabouts.host_record(shard, url.host)
     levels = levels_of(record) if record else []
     ahead = 0
     for level in reversed(levels):
-        key = f"{keys.queue_prefix(shard.crawl, shard.number)}{level}:{url.host}"
-        async for entry in _entries(shard.client, key):
-            if about := _is(url, entry):
+        async for entry in whereabouts.queued(shard, url.host, level):
+            if record and (about := _is(url, entry)):
                 visited = last_visit(entry)
                 priority = visited[0] if visited else priority_of(level)
                 turn = await next_turn.read(shard, url.host, record, ahead)
@@ -50,18 +44,8 @@ async def queued(shard: Shard, url: Url) -> Trace | None:
     return None
 
 
-async def _entries(client: Any, key: str) -> AsyncIterator[bytes]:
-    start = 0
-    while piece := await client.lrange(key, start, start + AT_ONCE - 1):
-        for entry in piece:
-            yield entry
-        start += len(piece)
-
-
 async def delayed(shard: Shard, url: Url) -> Trace | None:
-    scan = shard.client.zscan_iter(keys.delayed(shard.crawl, shard.number), count=AT_ONCE)
-    async for packed, due_ms in scan:
-        host, _, entry, _ = _fields(packed, 4)
+    async for host, entry, due_ms in whereabouts.delayed(shard):
         if host == url.host and (about := _is(url, entry)):
             due, tries = utc_timestamp(due_ms / 1000), about.attempts
             text = f"will be tried again at {due}, after {counted(tries, 'failed attempt')}"
@@ -71,10 +55,10 @@ async def delayed(shard: Shard, url: Url) -> Trace | None:
 
 
 async def leased(shard: Shard, url: Url) -> Trace | None:
-    for worker in await shard.client.zrange(keys.workers(shard.crawl, shard.number), 0, -1):
-        for lease in await shard.held_leases(worker.decode()):
+    for worker in await whereabouts.workers(shard):
+        for lease in await shard.held_leases(worker):
             if lease.host == url.host and (about := _is(url, lease.entry)):
-                name = plain(worker.decode())
+                name = plain(worker)
                 text = f"is being fetched by {name}{_found(about)}"
                 return Trace("leased", text, {"worker": name} | _origin(about))
     return None
@@ -99,15 +83,12 @@ async def dead(shard: Shard, url: Url) -> Trace | None:
 
 
 async def set_aside(shard: Shard, url: Url) -> Trace | None:
-    prefix = keys.set_aside_prefix(shard.crawl, shard.number)
     for pattern in (pattern_of(url.path), any_query(url.path)):
-        async for packed in _entries(shard.client, f"{prefix}{url.host} {pattern}"):
-            with suppress(ValueError, TypeError):
-                _, _, entry, _ = unpack(packed)
-                if about := _is(url, entry):
-                    text = f"set aside with its URL pattern {url.host}{pattern} (scrapy patterns)"
-                    details = {"reason": REASON, "pattern": pattern}
-                    return Trace("filtered", text + _found(about), details | _origin(about))
+        async for entry in whereabouts.set_aside(shard, url.host, pattern):
+            if about := _is(url, entry):
+                text = f"set aside with its URL pattern {url.host}{pattern} (scrapy patterns)"
+                details = {"reason": REASON, "pattern": pattern}
+                return Trace("filtered", text + _found(about), details | _origin(about))
     return None
 
 
@@ -126,15 +107,6 @@ def _found(about: EntrySummary) -> str:
 
 def _origin(about: EntrySummary) -> dict[str, Any]:
     return {"referer": about.referer, "depth": about.depth}
-
-
-def _fields(packed: bytes, count: int) -> list[Any]:
-    """Of a record that may be damaged: then nothing in it is looked for."""
-    with suppress(ValueError, TypeError, AttributeError):
-        host, *rest = unpack_all(packed)
-        if len(rest) == count - 1:
-            return [host.decode(), *rest]
-    return [""] + [b""] * (count - 1)
 
 
 LOOKS = (queued, delayed, leased, dead, set_aside, at_rest)

@@ -44,6 +44,16 @@ LATENCIES_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 EXCHANGES_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)
 
 
+def check(config: Config) -> None:
+    """Refuse metrics that anybody could read, before the crawl starts."""
+    is_open = not is_loopback(config.metrics_host) and not config.dashboard_token
+    if config.metrics_port and is_open:
+        raise ConfigError(
+            f"CRAWL_METRICS_HOST={config.metrics_host}: others could read there; give a "
+            "CRAWL_DASHBOARD_TOKEN, which Prometheus sends as a bearer"
+        )
+
+
 class WorkerMetrics:
     """Counts while the worker works, and answers Prometheus."""
 
@@ -66,11 +76,7 @@ class WorkerMetrics:
         config = Config.from_settings(crawler.settings)
         if not config.metrics_port:
             raise NotConfigured  # with a reason, Scrapy would warn of it at every start
-        if not is_loopback(config.metrics_host) and not config.dashboard_token:
-            raise ConfigError(
-                f"CRAWL_METRICS_HOST={config.metrics_host}: others could read there; give a "
-                "CRAWL_DASHBOARD_TOKEN, which Prometheus sends as a bearer"
-            )
+        check(config)
         self = cls(crawler, config)
         connect = crawler.signals.connect
         connect(self._open, signals.spider_opened)

@@ -6,6 +6,7 @@ What pages say is in it, so no cell of a CSV is a formula and nothing in a table
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import math
 from collections.abc import Callable
@@ -72,17 +73,28 @@ def _cell(value: Any) -> Any:
 
 
 def write_json(answer: Answer, to: IO[str]) -> int:
-    """A list of objects, one a line."""
+    """A list of objects, one a line. Of columns that are called the same, the second has `_1` at
+    its end, as in Parquet."""
+    names = _told_apart(answer.columns)
     count = 0
     to.write("[")
     for batch in answer.batches:
         for row in batch:
             to.write(",\n" if count else "\n")
-            found = {name: plain(value) for name, value in zip(answer.columns, row, strict=True)}
+            found = {name: plain(value) for name, value in zip(names, row, strict=True)}
             to.write(json.dumps(found, ensure_ascii=False))
             count += 1
     to.write("\n]\n" if count else "]\n")
     return count
+
+
+def _told_apart(columns: list[str]) -> list[str]:
+    """Names of which each is there once."""
+    found: dict[str, None] = {}
+    for column in columns:
+        others = (f"{column}_{number}" for number in itertools.count(1))
+        found[next(name for name in itertools.chain([column], others) if name not in found)] = None
+    return list(found)
 
 
 def _text(value: Any) -> str:

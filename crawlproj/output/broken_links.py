@@ -3,22 +3,27 @@
 A link is broken if what it leads to, through redirects or not, is among the failures; if it is no
 URL at all; or if its fragment names no place in a page that was read. The link table is read a few
 times over instead of being kept: memory grows with what is broken, and with the redirects and
-fragments of a site, not with its links. This module knows files, not Redis.
+fragments of a site, not with its links. Of a page that was fetched more than once the last row
+counts, as in merged files. This module knows files, not Redis.
 """
 
 from __future__ import annotations
 
-import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from crawlproj.discover.link_records import REDIRECT, has_id
 from crawlproj.items import PERMANENT, TRANSIENT
 from crawlproj.output import link_table
+from crawlproj.output.kinds import LINKS
+from crawlproj.output.parts import sources_of
 from crawlproj.output.summary import SUMMARY
+
+if TYPE_CHECKING:
+    from crawlproj.output.tables import Tables
 
 ANCHOR = "anchor"
 """The kind, and the reason, of a link whose page is there, and not the place in it."""
@@ -75,14 +80,16 @@ class Findings:
     """Those of the wanted URLs that links lead to."""
 
 
-def find_broken(folder: Path, wanted: frozenset[str] = frozenset()) -> Findings:
-    """What the files of a crawl in `folder` say; also whether pages link to what is wanted."""
-    broken = _failures(folder)
-    table = _Table(folder, wanted)
+def find_broken(
+    folders: Sequence[Path], broken: dict[str, Broken], wanted: frozenset[str] = frozenset()
+) -> Findings:
+    """What the files of a crawl say of these that are known to be broken, and of others; also
+    whether pages link to what is wanted."""
+    table = _Table(folders, wanted)
     table.look(broken)
     findings = Findings(sorted(broken.values(), key=_by_weight), table.pages, table.links)
     findings.read, findings.linked = table.read, table.linked
-    filtered = _filtered(folder)
+    filtered = _filtered(folders)
     findings.checked = filtered.pop("checked", 0)
     findings.unchecked = {name: count for name, count in filtered.items() if name in NOT_ASKED}
     return findings
@@ -101,42 +108,38 @@ def _by_weight(one: Broken) -> tuple[int, int, str]:
     return KINDS.index(one.kind), -len(one.links), one.url
 
 
-def _failures(folder: Path) -> dict[str, Broken]:
-    """What ended dead, as it was last reported."""
-    found: dict[str, tuple[str, Broken]] = {}
-    for part in sorted(folder.glob("failures-*.csv")):
-        with part.open(newline="", encoding="utf-8", errors="replace") as file:
-            for row in csv.DictReader(file):
-                one = _failure(row)
-                at = row.get("failed_at") or ""
-                if one and at >= found.get(one.url, ("",))[0]:
-                    found[one.url] = at, one
-    return {url: one for url, (_, one) in found.items()}
+def failures_of(tables: Tables) -> dict[str, Broken]:
+    """What ended dead, and was not fetched well after all."""
+    marks = ", ".join("?" * len(KINDS))
+    rows = tables.ask(
+        "SELECT url, coalesce(status, 0), kind, reason, coalesce(referer, '') FROM failures "
+        f"WHERE kind IN ({marks})",
+        KINDS,
+    )
+    return {url: Broken(url, *about) for url, *about in rows}
 
 
-def _failure(row: dict[str, str | None]) -> Broken | None:
-    """None for a row that a killed worker has not written to its end, or one of other columns."""
-    url, status, kind, reason = (row.get(name) for name in ("url", "status", "kind", "reason"))
-    if not (url and status and status.isdigit() and kind in KINDS and reason and row.get("worker")):
-        return None
-    return Broken(url, int(status), str(kind), reason, row["referer"] or "")
-
-
-def _filtered(folder: Path) -> dict[str, int]:
-    try:
-        return dict(json.loads((folder / SUMMARY).read_bytes())["filtered"])
-    except (OSError, ValueError, TypeError, KeyError):
-        return {}
+def _filtered(folders: Sequence[Path]) -> dict[str, int]:
+    """As the ledger has it, which is the same on each machine."""
+    for folder in folders:
+        try:
+            return dict(json.loads((folder / SUMMARY).read_bytes())["filtered"])
+        except (OSError, ValueError, TypeError, KeyError):
+            continue
+    return {}
 
 
 class _Table:
     """The link table of a crawl, as far as broken links go."""
 
-    def __init__(self, folder: Path, wanted: frozenset[str]) -> None:
+    def __init__(self, folders: Sequence[Path], wanted: frozenset[str]) -> None:
         self._wanted = wanted
         self.read: set[str] = set()
         self.linked: set[str] = set()
-        self._parts = link_table.parts_of(folder)
+        sources = sources_of(folders, LINKS, or_merged=True)
+        self._parts = [part for parts in sources.values() for part in parts]
+        self._last_rows: dict[str, str] = {}
+        """When the row was written that counts, of pages that have several."""
         self._redirects: dict[str, str] = {}
         self._fragments: dict[str, set[str]] = {}
         """Fragments by the page that links with them lead to in the end."""
@@ -144,12 +147,10 @@ class _Table:
 
     def look(self, broken: dict[str, Broken]) -> None:
         """Find who links to what is broken, and add what only the table tells."""
+        self._read_sources()
         self._read_redirects()
         missing = self._missing_fragments()
         for row in self._rows():
-            if row["source"] in self.read:
-                continue  # a page that was fetched twice, since its worker died
-            self.read.add(row["source"])
             links = [link for link in row["links"] if link["rel"] != REDIRECT]
             self.pages += bool(links) or not row["links"]
             self.links += len(links)
@@ -163,7 +164,7 @@ class _Table:
         broken: dict[str, Broken],
         missing: set[tuple[str, str]],
     ) -> None:
-        target, fragment, error = link["target"], link.get("fragment", ""), link.get("error", "")
+        target, fragment, error = link["target"], link.get("fragment") or "", link.get("error")
         end = self._end_of(target)
         if self._wanted:
             self.linked |= {target, end, f"{target}#{fragment}"} & self._wanted
@@ -177,6 +178,18 @@ class _Table:
         else:
             return
         one.links.append(LinkTo(source, link["text"], target))
+
+    def _read_sources(self) -> None:
+        """Which pages have rows, and the last of those that have several: a page is fetched again
+        if its worker died."""
+        repeated = set()
+        for row in self._all_rows():
+            if row["source"] in self.read:
+                repeated.add(row["source"])
+            self.read.add(row["source"])
+        for row in self._all_rows() if repeated else ():
+            if (source := row["source"]) in repeated:
+                self._last_rows[source] = max(_time_of(row), self._last_rows.get(source, ""))
 
     def _read_redirects(self) -> None:
         wanted: list[tuple[str, str]] = []
@@ -195,7 +208,7 @@ class _Table:
         return {
             (row["source"], fragment)
             for row in self._rows()
-            if "anchors" in row
+            if row.get("anchors") is not None
             for fragment in self._fragments.get(row["source"], ())
             if not has_id(row["anchors"], fragment)
         }
@@ -209,7 +222,22 @@ class _Table:
         return url
 
     def _rows(self) -> Iterator[dict[str, Any]]:
+        """The row of each page."""
+        left = dict(self._last_rows)
+        for row in self._all_rows():
+            source = row["source"]
+            if source not in self._last_rows:
+                yield row
+            elif left.get(source) == _time_of(row):
+                del left[source]
+                yield row
+
+    def _all_rows(self) -> Iterator[dict[str, Any]]:
         for part in self._parts:
             for line in link_table.lines_of(part):
                 if row := link_table.read_row(line):
                     yield row
+
+
+def _time_of(row: dict[str, Any]) -> str:
+    return str(row.get(LINKS.time) or "")

@@ -28,7 +28,6 @@ import time
 from collections import Counter
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
-from weakref import WeakKeyDictionary
 
 from scrapy.extensions import feedexport
 from twisted.internet.threads import deferToThread
@@ -46,8 +45,6 @@ from crawlproj.output.row_file import RowFile
 from crawlproj.worker.identity import name_worker
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from scrapy import Spider
     from scrapy.crawler import Crawler
     from scrapy.http import Response
@@ -121,28 +118,50 @@ def default_feeds() -> dict[str, dict[str, Any]]:
     }
 
 
-_files: WeakKeyDictionary[Crawler, list[RowFile]] = WeakKeyDictionary()
-"""The files that the feeds of a crawler have open."""
-_responses: WeakKeyDictionary[Crawler, Response | None] = WeakKeyDictionary()
-"""That the item came with which is being exported."""
+class FeedFiles:
+    """The files that the feeds of one exporter have open. Each of its feeds has it among its
+    options, which is all that Scrapy gives to a storage."""
+
+    def __init__(self) -> None:
+        self._files: list[RowFile] = []
+        self.response: Response | None = None
+        """That the item came with which is being exported."""
+
+    def open(self, path: Path, mode: str) -> RowFile:
+        """One more; it is begun on disk when it is saved first."""
+        if holds_items(path):
+            file: RowFile = ItemsFile(path, mode, lambda: lease_line(self.response))
+        else:
+            file = RowFile(lambda: _opened(path, mode))
+        self._files = [*(one for one in self._files if not one.closed), file]
+        return file
+
+    def save(self) -> None:
+        """Have every row on disk, or raise OSError; in any thread."""
+        for file in self._files:
+            file.before_saving()
+            file.save()
+
+
+def _opened(path: Path, mode: str) -> IO[bytes]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return cast("IO[bytes]", path.open(mode))
+
+
+FILES = "crawlproj_files"
+"""The option of a feed that holds its FeedFiles."""
 
 
 class FileFeedStorage:
-    """A local file as a RowFile: `FEED_STORAGES`. It has the name of Scrapy's, which counts by it
-    in the stats."""
+    """A local file: `FEED_STORAGES`. For an exporter that hands in its FeedFiles a RowFile, for
+    another, who could not have it saved, a plain one. It has the name of Scrapy's, which counts by
+    it in the stats."""
 
-    def __init__(
-        self, crawler: Crawler, uri: str, *, feed_options: dict[str, Any] | None = None
-    ) -> None:
-        self._crawler = crawler
+    def __init__(self, uri: str, *, feed_options: dict[str, Any] | None = None) -> None:
+        options = feed_options or {}
         self._path = Path(file_uri_to_path(uri) if uri.startswith("file:") else uri)
-        self._mode = "wb" if (feed_options or {}).get("overwrite") else "ab"
-
-    @classmethod
-    def from_crawler(
-        cls, crawler: Crawler, uri: str, *, feed_options: dict[str, Any] | None = None
-    ) -> Self:
-        return cls(crawler, uri, feed_options=feed_options)
+        self._mode = "wb" if options.get("overwrite") else "ab"
+        self._files: FeedFiles | None = options.get(FILES)
 
     @property
     def would_add(self) -> bool:
@@ -150,19 +169,9 @@ class FileFeedStorage:
         return self._mode == "ab" and self._path.exists()
 
     def open(self, spider: Spider) -> IO[bytes]:
-        file = self._row_file()
-        still_open = (one for one in _files.get(self._crawler, ()) if not one.closed)
-        _files[self._crawler] = [*still_open, file]
-        return cast("IO[bytes]", file)
-
-    def _row_file(self) -> RowFile:
-        if not holds_items(self._path):
-            return RowFile(self._open_file)
-        return ItemsFile(self._path, self._mode, lambda: lease_line(_responses.get(self._crawler)))
-
-    def _open_file(self) -> IO[bytes]:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        return cast("IO[bytes]", self._path.open(self._mode))
+        if self._files is None:
+            return _opened(self._path, self._mode)
+        return cast("IO[bytes]", self._files.open(self._path, self._mode))
 
     def store(self, file: IO[bytes]) -> Deferred[None]:
         return deferToThread(file.close)
@@ -192,7 +201,10 @@ class FlushingFeedExporter(parts.FeedExporter):
 
     def __init__(self, crawler: Crawler) -> None:
         self._own_items: Counter[str] = Counter()
+        self._files = FeedFiles()
         super().__init__(crawler)
+        for options in self.feeds.values():
+            options[FILES] = self._files
         name_worker(crawler.settings)
         config = Config.from_settings(crawler.settings)
         self._rotate_bytes = config.feed_rotate_mb * 1024 * 1024
@@ -214,9 +226,9 @@ class FlushingFeedExporter(parts.FeedExporter):
     def item_scraped(self, item: Any, spider: Spider, response: Response | None = None) -> None:
         if type(item) not in COLUMNS:
             self._count(type(item).__name__)
-        _responses[self.crawler] = response
+        self._files.response = response
         super().item_scraped(item, spider)
-        _responses[self.crawler] = None
+        self._files.response = None
 
     def _count(self, name: str) -> None:
         is_known = name in self._own_items or len(self._own_items) < MOST_CLASSES
@@ -232,9 +244,7 @@ class FlushingFeedExporter(parts.FeedExporter):
     def flush(self) -> None:
         """Have every row exported so far on disk, or raise OSError. For any thread: it waits."""
         self.press_out()
-        for file in list(_files.get(self.crawler, ())):
-            file.before_saving()
-            file.save()
+        self._files.save()
 
     def is_full(self, file: Any, uri_template: str) -> bool:
         if not isinstance(file, RowFile):

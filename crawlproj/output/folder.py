@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import os
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+from crawlproj.config.misspelt import hint
 from crawlproj.errors import ConfigError, CrawlError
 
 _MARK, _LOCK = ".epoch", ".lock"
@@ -29,6 +31,18 @@ class FolderError(CrawlError):
 
 class NothingThere(CrawlError):
     """No crawl of that name has written here."""
+
+
+def crawl_folders(output: Path, crawl: str, others: Iterable[str] = ()) -> list[Path]:
+    """The folders of a crawl that has files here or in others; raises NothingThere, which names the
+    crawls that have, if there is none."""
+    found = sources_of(output / crawl, others)
+    if any(map(Path.is_dir, found)):
+        return found
+    there = sorted(path.parent.name for path in output.glob(f"*/{_MARK}"))
+    if not there:
+        raise NothingThere(f"Nothing in {output / crawl}: run the crawl first")
+    raise NothingThere(f"{crawl}: no crawl of that name has files in {output}{hint(crawl, there)}")
 
 
 def sources_of(own: Path, others: Iterable[str]) -> list[Path]:
@@ -64,9 +78,21 @@ def prepare(folder: Path, epoch: str) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
         mark = folder / _MARK
         before = mark.read_text().strip() if mark.exists() else ""
-        if before and before != epoch:
+        if before == epoch:
+            return
+        if before:
             _move_earlier_files(folder, folder / f"earlier-{before}")
-        mark.write_text(epoch)
+        _write_whole(mark, epoch)
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """On disk, or as it was: by a mark that is empty, two crawls would be taken for one."""
+    unfinished = path.with_name(f"{path.name}.unfinished")
+    with unfinished.open("w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    unfinished.replace(path)
 
 
 @asynccontextmanager

@@ -35,8 +35,12 @@ def lease_line(response: Response | None) -> bytes:
     lease = request.meta.get(LEASE) if request is not None else None
     if request is None or not lease:
         return NO_LEASE
-    page = blake2b(request.url.encode(errors="replace"), digest_size=8).hexdigest()
-    return f"{lease[1]} {page}\n".encode()
+    return f"{lease[1]} {page_hash(request.url)}\n".encode()
+
+
+def page_hash(url: str) -> str:
+    """By which files of leases know a page."""
+    return blake2b(url.encode(errors="replace"), digest_size=8).hexdigest()
 
 
 class ItemsFile(RowFile):
@@ -51,13 +55,11 @@ class ItemsFile(RowFile):
         self._leases.write(self._line())
         return super().write(data)
 
-    def save(self) -> None:
-        self._leases.save()
-        super().save()
-
-    def close(self) -> None:
-        self._leases.close()
-        super().close()
+    def _save_before(self, *, is_last: bool) -> None:
+        if is_last:
+            self._leases.close()
+        else:
+            self._leases.save()
 
 
 def _opener(path: Path, mode: str) -> Callable[[], IO[bytes]]:

@@ -115,9 +115,19 @@ FORGOTTEN = Kind(
 )
 """Dead letters that were thrown away: read to leave failures out, and not merged themselves."""
 
+REFUSED = Kind(
+    "refused",
+    {"url": TEXT, "lease": WHOLE, "worker": TEXT, "refused_at": TIME},
+    "refused_at",
+    ("url", "lease"),
+    (CSV,),
+    (),
+)
+"""Leases of which another worker has settled the URL first: read to pass over the rows that they
+have left, and not merged themselves. Only crawls that speculate have them."""
+
 KINDS = (PAGES, FAILURES, STATS, LINKS, ATTRIBUTES, EXTRACTED)
 """Pages before failures, which are compared with them."""
-BY_NAME = {kind.name: kind for kind in KINDS}
 
 ITEMS = "items"
 """Parts with items of spiders' own classes: `items-*.jsonl`, with whatever fields they have."""

@@ -27,7 +27,8 @@ else:
 
 MEMBERS = ("target", "text", "rel")
 """What every link of a row has."""
-SUFFIX = ".jsonl.zst"
+PACKED = ".zst"
+SUFFIX = f".jsonl{PACKED}"
 LEVEL = 3
 """Of zstd: higher ones take twice the time for a tenth of the size."""
 
@@ -85,15 +86,13 @@ class LinkTable:
         return self._stream.flush(self._stream.FLUSH_FRAME)
 
 
-def parts_of(folder: Path) -> list[Path]:
-    """The files of the table, in the order of their names."""
-    return sorted(folder.glob(f"links-*{SUFFIX}"))
-
-
 def lines_of(part: Path) -> Iterator[bytes]:
     """The lines of a file as far as it goes; the last may be torn."""
     rest = b""
     with part.open("rb") as file:
+        if part.suffix != PACKED:
+            yield from file
+            return
         for piece in _unpacked(file):
             *lines, rest = (rest + piece).split(b"\n")
             yield from (line + b"\n" for line in lines)

@@ -2,7 +2,8 @@
 
 Which row counts when a page was fetched twice: the one of its last lease, for only the holder of
 that could settle it. The frontier counts leases, so the clocks of workers decide nothing. Rows that
-name no lease go by their times.
+name no lease go by their times. Where a crawl speculates, two workers may hold one page: what the
+second has noted as refused does not count beside the other's rows.
 
 Parts of one kind in two formats hold the same rows, and what is damaged in one may be whole in the
 other, so both are read. Where they differ the JSON is right: a cell of a CSV that looks like a
@@ -20,7 +21,7 @@ from pathlib import Path
 
 from crawlproj.output import parts as part_files
 from crawlproj.output.database import Database
-from crawlproj.output.kinds import CSV, FAILURES, FORGOTTEN, LINKS, PAGES, TEXT, Kind
+from crawlproj.output.kinds import CSV, FAILURES, FORGOTTEN, LINKS, PAGES, REFUSED, TEXT, Kind
 from crawlproj.output.merge_report import Intake
 from crawlproj.output.sql import (
     cell_as_read,
@@ -35,6 +36,8 @@ from crawlproj.output.zstd_blocks import is_cut
 ZSTD = ".zst"
 LEASE = "lease"
 """The column that counts leases, of kinds that have it."""
+IS_REFUSED = "_refused"
+"""A column of rows while they are chosen among."""
 
 
 @dataclass
@@ -60,12 +63,13 @@ def load(
 ) -> Loaded:
     """Make the table of a kind from its parts, in that order (SQL), or from merged files where
     there are no parts and these will do. Failures are compared with the tables of pages and of
-    what was forgotten, which must be there."""
+    what was forgotten, which must be there; all kinds with that of what was refused, if it is."""
     database.run("SET preserve_insertion_order = false")  # faster; an ORDER BY is kept to
     parts = part_files.sources_of(folders, kind, or_merged=or_merged)
     loading = _Loading(database, kind, parts, part_files.chosen_types(folders, kind))
     loading.read()
     loaded = Loaded(kind, loading.columns, loading.intakes)
+    loading.pass_over_refused()
     loading.choose()
     kept = f"SELECT {names(loading.columns)} FROM read WHERE rowid IN (SELECT best FROM chosen)"
     if kind is FAILURES:
@@ -93,6 +97,7 @@ class _Loading:
         self._parts = parts
         self.intakes = {suffix: Intake(len(parts)) for suffix, parts in self._parts.items()}
         self.columns = {**kind.columns, **chosen_types}
+        self._has_refused = False
         self._own_columns: dict[Path, tuple[str, ...]] = {}
         self._part_of: dict[str, Path] = {}
 
@@ -214,8 +219,32 @@ class _Loading:
         intake.malformed += unknown * is_careful
         intake.torn += unknown * (not is_careful)
 
+    def pass_over_refused(self) -> None:
+        """Rows of refused leases come last among those of their page, and failures go."""
+        if self._kind is REFUSED or not self._is_any_refused():
+            return
+        if self._kind is FAILURES:
+            self._run(
+                f"DELETE FROM read USING {REFUSED.name} AS refused "
+                "WHERE read.url = refused.url AND read.worker = refused.worker "
+                "AND failed_at <= refused_at"
+            )
+        elif LEASE in self.columns:
+            self._has_refused = True
+            self._run(f"ALTER TABLE read ADD COLUMN {IS_REFUSED} BOOLEAN DEFAULT false")
+            self._run(
+                f"UPDATE read SET {IS_REFUSED} = true FROM {REFUSED.name} AS refused "
+                f"WHERE read.url = refused.url AND read.{LEASE} = refused.{LEASE}"
+            )
+
+    def _is_any_refused(self) -> bool:
+        named = f"FROM duckdb_tables() WHERE table_name = '{REFUSED.name}'"
+        return bool(self._run(named) and self._run(f"FROM {REFUSED.name} LIMIT 1"))
+
     def choose(self) -> None:
         lease = [f"coalesce({LEASE}, 0)"] if LEASE in self.columns else []
+        if self._has_refused:
+            lease.insert(0, f"NOT {IS_REFUSED}")
         if self._kind is PAGES:  # one that only says that nothing has changed says nothing else
             lease.insert(0, "status IS DISTINCT FROM 304")
         best = ", ".join([*lease, name(self._kind.time), "_format", f"hash({names(self.columns)})"])

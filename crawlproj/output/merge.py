@@ -32,14 +32,22 @@ from pathlib import Path
 from crawlproj.errors import ConfigError, CrawlError
 from crawlproj.output import manifest, own_items
 from crawlproj.output.database import MEMORY_MB, Database, database
-from crawlproj.output.kinds import FORGOTTEN, FORMATS, ITEMS, ITEMS_FILE, JSONL, KINDS, Kind
+from crawlproj.output.folder import epoch_of
+from crawlproj.output.kinds import (
+    FORGOTTEN,
+    FORMATS,
+    ITEMS,
+    ITEMS_FILE,
+    JSONL,
+    KINDS,
+    REFUSED,
+    Kind,
+)
 from crawlproj.output.loading import Loaded, flat, load
 from crawlproj.output.merge_report import FileReport, MergeReport, file_report
 from crawlproj.output.parts import has_parts, parts_of
 from crawlproj.output.sql import cell_as_written, copy_options, literal, name
 from crawlproj.output.watching import Watch, unwatched
-
-"""Told what is being done."""
 
 
 class MergeError(CrawlError):
@@ -78,16 +86,18 @@ def merge(
     before may be there twice or not, as whoever knows it says; else as the summary does."""
     sources = [folders] if isinstance(folders, Path) else list(folders)
     wish = wish or Wish()
-    if not _has_any(sources):
+    # A crawl that fetched nothing has its mark there, and gives empty files.
+    if not _has_any(sources) and not any(map(epoch_of, sources)):
         where = ", ".join(map(str, sources))
-        raise MergeError(f"Nothing to merge in {where}: run the crawl first, or check its name.")
+        raise MergeError(f"Nothing to merge in {where}: run the crawl first, or check its name")
     out.mkdir(parents=True, exist_ok=True)
     if may_repeat is None:
         may_repeat = any(map(own_items.may_repeat, sources))
     with _workshop(out) as workshop, database(workshop, wish.memory_mb) as rows:
         merging = _Merging(rows, sources, workshop, wish, watch or unwatched)
+        parts = manifest.parts(sources)
         files = merging.merge(are_alike_one=may_repeat)
-        manifest.write(workshop / manifest.FILE, sources, files)
+        manifest.write(workshop / manifest.FILE, parts, files)
         for file in files:
             (workshop / file.file).replace(out / file.file)
         (workshop / manifest.FILE).replace(out / manifest.FILE)
@@ -131,6 +141,7 @@ class _Merging:
 
     def merge(self, *, are_alike_one: bool) -> list[FileReport]:
         load(self._rows, FORGOTTEN, self._sources)
+        load(self._rows, REFUSED, self._sources)
         files = [file for kind in KINDS for file in self._merge_kind(kind)]
         files += self._merge_items(are_alike_one=are_alike_one)
         for file in files:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from crawlproj.plural import counted, plural
 
+LEAST_WIDTH = 16
+"""Of the names of files, as people are shown them."""
 MOST_EXAMPLES = 5
 
 
@@ -52,10 +54,10 @@ class FileReport:
     bytes: int = 0
     sha256: str = ""
 
-    def to_lines(self) -> list[str]:
-        """For people."""
+    def to_lines(self, width: int) -> list[str]:
+        """For people, with names that take so much room."""
         rows = f"{self.rows:>12,} {plural(self.rows, 'row')}"
-        lines = [f"  {self.file:<16} {rows} of {counted(self.parts, 'part')}"]
+        lines = [f"  {self.file:<{width}} {rows} of {counted(self.parts, 'part')}"]
         left_out = {
             plural(self.duplicates, "duplicate"): self.duplicates,
             "torn": self.torn,
@@ -65,7 +67,7 @@ class FileReport:
         }
         if any(left_out.values()):
             counts = ", ".join(f"{count:,} {why}" for why, count in left_out.items() if count)
-            lines.append(f"  {'':<16} {'left out':>12} {counts}")
+            lines.append(f"  {'':<{width}} {'left out':>12} {counts}")
         return lines + [f"      {example}" for example in self.examples]
 
 
@@ -80,9 +82,13 @@ class MergeReport:
     def to_text(self) -> str:
         """For people."""
         of = f", of {len(self.sources)} folders" if len(self.sources) > 1 else ""
-        lines = [f"Merged into {self.folder}{of}"]
+        nothing = (
+            "" if any(each.rows for each in self.kinds) else ": no rows, the crawl has left none"
+        )
+        lines = [f"Merged into {self.folder}{of}{nothing}"]
+        width = max([LEAST_WIDTH, *(len(each.file) for each in self.kinds)])
         for each in self.kinds:
-            lines += each.to_lines()
+            lines += each.to_lines(width)
         return "\n".join(lines)
 
 

@@ -3,8 +3,9 @@
 Items have neither key nor time. Beside each part `items-….jsonl` is a file `items-….leases` with a
 line for each item: the lease under which its page was fetched, and a hash of the page's URL. Of a
 page that was fetched more than once, the items of the last lease count: the others are those of a
-worker that died before it could settle the page, or of an attempt that failed half-way. Items that
-are alike and were yielded twice stay two.
+worker that died before it could settle the page, or of an attempt that failed half-way. A lease
+that was refused (refused.py) counts as before all others. Items that are alike and were yielded
+twice stay two.
 
 Parts without such a file, of a version before, are treated as they were then: items that are alike
 to the letter are one where a worker may have been lost, and as many as were yielded where none was.
@@ -20,7 +21,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from crawlproj.output.database import Database
-from crawlproj.output.kinds import ITEMS, ITEMS_FILE, JSON, JSONL, LEASES_SUFFIX, TEXT
+from crawlproj.output.items_file import page_hash
+from crawlproj.output.kinds import ITEMS, ITEMS_FILE, JSON, JSONL, LEASES_SUFFIX, REFUSED, TEXT
 from crawlproj.output.merge_report import FileReport, Intake
 from crawlproj.output.parts import MOST_COLUMNS, parts_of
 from crawlproj.output.sql import MOST_LINE_BYTES, cell_as_written, copy_options, literal
@@ -48,10 +50,13 @@ def merge_items(
         return None
     intake = Intake(len(parts))
     listed = database.folder / "items.list"
+    refused = _refused(database)
     with listed.open("w", encoding="utf-8") as file:
         file.write("part,line,page,lease\n")
         for number, part in enumerate(parts):
-            file.writelines(_listed(part, number, intake, are_alike_one=are_alike_one))
+            for line, page, lease in _listed(part, number, intake, are_alike_one=are_alike_one):
+                order = -lease if (page, lease) in refused else lease
+                file.write(f"{number},{line},{page},{order}\n")
     kept = _kept(database, listed)
     with to.open("wb") as file:
         rows = _copy(parts, kept, file)
@@ -96,8 +101,16 @@ def _types(database: Database, source: str) -> dict[str, Any] | None:
     return types if len({one.lower() for one in types}) == len(types) and all(types) else None
 
 
-def _listed(part: Path, number: int, intake: Intake, *, are_alike_one: bool) -> Iterator[str]:
-    """A line for each whole item: where it is, and what it is known by."""
+def _refused(database: Database) -> set[tuple[str, int]]:
+    """Page and lease of those that were refused; their table must be there."""
+    found = database.run(f"SELECT url, lease FROM {REFUSED.name}")
+    return {(page_hash(url), lease) for url, lease in found}
+
+
+def _listed(
+    part: Path, number: int, intake: Intake, *, are_alike_one: bool
+) -> Iterator[tuple[int, str, int]]:
+    """Of each whole item: its line, what its page is known by, and its lease."""
     leases = _leases_of(part)
     with part.open("rb") as file:
         for line, text in enumerate(file, 1):
@@ -107,7 +120,7 @@ def _listed(part: Path, number: int, intake: Intake, *, are_alike_one: bool) -> 
                 continue
             if not page:
                 page = _alike(text) if are_alike_one else f"{number}-{line}"
-            yield f"{number},{line},{page},{lease}\n"
+            yield line, page, lease
 
 
 def _leases_of(part: Path) -> Iterator[tuple[int, str]]:

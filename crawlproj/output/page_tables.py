@@ -4,6 +4,7 @@ attributes, what is extracted. Nothing of one is imported before it is wanted.""
 from __future__ import annotations
 
 import asyncio
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from crawlproj.output.extract.table import ExtractTable
     from crawlproj.output.link_table import LinkTable
     from crawlproj.running import PageAttributes, PageExtraction
+
+
+logger = logging.getLogger(__name__)
 
 
 class _Rotation(TypedDict):
@@ -76,6 +80,18 @@ class PageTables:
             folder_of(self._crawler), self._worker, rules, **self._rotation
         )
         return self._extracted
+
+    async def note_refused(self, worker: str, leases: list[tuple[str, int, bool]]) -> None:
+        """Leave a note that rows of these do not count: URL, lease, and whether it was this
+        worker's."""
+        from crawlproj.output.refused import Refused, note_refused
+
+        refused = [Refused(url, lease, worker * is_own) for url, lease, is_own in leases]
+        try:
+            folder = folder_of(self._crawler)
+            await asyncio.to_thread(note_refused, folder, self._worker, refused)
+        except OSError as error:
+            logger.warning("Merging may count rows of pages that another has settled: %s", error)
 
     @property
     def is_behind(self) -> bool:

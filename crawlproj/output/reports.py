@@ -27,6 +27,8 @@ from crawlproj.output.feeds import FlushingFeedExporter, file_name
 from crawlproj.output.page_tables import PageTables, folder_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from scrapy.crawler import Crawler
 
     from crawlproj.frontier.frontier import Frontier
@@ -95,7 +97,7 @@ class Reports:
         about = attempt.about
         await self._report(
             url=about.url,
-            status=attempt.status,
+            status=attempt.answered,
             kind=attempt.kind,
             reason=reason,
             referer=about.referer,
@@ -116,6 +118,15 @@ class Reports:
                 attempts=about.attempts,
             )
 
+    async def refused(self, ended: Iterable[tuple[Attempt, int | None]]) -> None:
+        """Pages of which rows are written, or may be, that do not count: this worker's own, or
+        those of another worker's lease."""
+        refused = [
+            (attempt.about.url, attempt.lease.token if other is None else other, other is None)
+            for attempt, other in ended
+        ]
+        await self.tables.note_refused(self._worker, refused)
+
     async def _report(self, **columns: Any) -> None:
         if self._wanted:
             item = FailureItem(failed_at=utc_timestamp(), worker=self._worker, **columns)
@@ -127,7 +138,7 @@ class Reports:
         is_archive_behind = self._archive is not None and self._archive.is_behind
         return is_archive_behind or self.tables.is_behind
 
-    async def open_store(self, address: str) -> None:
+    async def open_store(self, address: str, frontier: Frontier) -> None:
         """Keep pages in a database; raises ConfigError if that cannot be written to."""
         if not getattr(self._crawler.spider, "stores_pages", False):
             logger.warning("CRAWL_STORE keeps pages of the spider site alone: none of this one's")
@@ -137,7 +148,7 @@ class Reports:
 
         folder = folder_of(self._crawler)
         database = await asyncio.to_thread(open_database, address, folder)
-        self.store = PageWriter(database, folder.name)
+        self.store = PageWriter(database, folder.name, lambda: frontier.shards[0].epoch)
         self.store.start()
         self._crawler.signals.connect(self.store.close, signals.spider_closed)
 

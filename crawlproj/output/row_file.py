@@ -70,13 +70,16 @@ class RowFile(io.BufferedIOBase):
         with self._saving:
             if self.closed:
                 return
-            rows = [self._rows.popleft() for _ in range(len(self._rows))]
+            # In this order, for rows may come meanwhile, and the file be closed behind them.
+            is_last, count = self._closing, len(self._rows)
+            self._save_before(is_last=is_last)
+            rows = [self._rows.popleft() for _ in range(count)]
             self._unsaved = b"".join((self._unsaved, *rows))
             if self._file is None:
                 self._file = self._open_file()
             if self._unsaved:
                 self._put_on_disk(self._file.fileno(), is_new=not self._saved_size)
-            if self._closing:
+            if is_last:
                 self._file.close()
                 super().close()
 
@@ -84,6 +87,10 @@ class RowFile(io.BufferedIOBase):
         """Save and close. After an OSError the file stays open: the next saving closes it."""
         self._closing = True
         self.save()
+
+    def _save_before(self, *, is_last: bool) -> None:
+        """Have on disk what must be there before the rows are that have been written so far; the
+        last time, no more will come."""
 
     def _put_on_disk(self, number: int, *, is_new: bool) -> None:
         while self._written < len(self._unsaved):

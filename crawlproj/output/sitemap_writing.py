@@ -36,7 +36,7 @@ def host_of(tables: Tables, wanted: str) -> str:
     )
     hosts = [host for host, _ in found]
     if not hosts:
-        raise NoPages("No page that answered well: crawl the site first")
+        raise NoPages("No sitemap: the crawl has no page that answered well")
     if wanted:
         hosts = [host for host in hosts if wanted in (host, host.partition("://")[2])]
     if len(hosts) != 1:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from crawlproj.output.kinds import CSV, JSON, JSONL, NUMBER, PARQUET, TEXT, TIME
-from crawlproj.output.rows import FORMULA_STARTS
+from crawlproj.output.rows import FORMULA_STARTS, harmless
 
 MOST_LINE_BYTES = 16 << 20
 """Of JSON: a page's attributes or links may be long."""
@@ -86,9 +86,10 @@ def cast(column: str, kind: str, *, is_there: bool) -> str:
 
 
 def cell_as_written(column: str, kind: str, format_: str) -> str:
-    """What a value becomes in a file of that format."""
+    """What a value becomes in a file of that format; the head of a CSV is a row of cells too."""
     write = {CSV: _in_csv, JSONL: _in_json, PARQUET: _in_parquet}[format_]
-    return f"{write(name(column), kind)} AS {name(column)}"
+    head = harmless(column) if format_ == CSV else column
+    return f"{write(name(column), kind)} AS {name(head)}"
 
 
 def _in_csv(value: str, kind: str) -> str:

@@ -17,7 +17,10 @@ from crawlproj.plural import counted, plural
 SUMMARY = "summary.json"
 MOST_SHOWN = 8
 LABEL_WIDTH = 14
+NUMBER_WIDTH = 12
 BAR_WIDTH = 20
+MOST_LABEL = 40
+"""Characters of a reason or the name of a class."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +74,12 @@ def to_text(summary: Summary) -> str:
         "Dead, by reason": summary.reasons,
         "Statuses": summary.statuses,
     }
-    for heading, counts in tables.items():
-        if counts:
-            lines += ["", heading, *_table(_by_count(counts))]
+    shown = {heading: _first(_by_count(counts)) for heading, counts in tables.items() if counts}
+    rows = [row for table in shown.values() for row in table]
+    label_width = max([LABEL_WIDTH, *(len(label) + 2 for label, _ in rows)])
+    number_width = max([NUMBER_WIDTH, *(len(f"{count:,}") for _, count in rows)])
+    for heading, table in shown.items():
+        lines += ["", heading, *_lines(table, label_width, number_width)]
     return "\n".join(lines) + "\n"
 
 
@@ -115,18 +121,28 @@ def _unchanged(summary: Summary) -> str:
 def _taken_back(summary: Summary) -> str:
     if not summary.reclaimed and not summary.late:
         return ""
-    return f"{summary.reclaimed:,} URLs of silent workers, {summary.late:,} late results"
+    reclaimed = counted(summary.reclaimed, "URL")
+    return f"{reclaimed} of silent workers, {counted(summary.late, 'late result')}"
 
 
-def _table(counts: Mapping[str, int]) -> list[str]:
+def _first(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    """The first of a table, each with its label cut to fit a terminal, and the rest added up."""
     shown = list(counts.items())[:MOST_SHOWN]
     if len(counts) > MOST_SHOWN:
         shown.append((f"{len(counts) - MOST_SHOWN:,} others", sum(counts.values()) - _sum(shown)))
-    label_width = max(LABEL_WIDTH, *(len(name) + 2 for name, _ in shown))
-    most = max(1, *(count for _, count in shown), 0)
+    return [(_cut(label), count) for label, count in shown]
+
+
+def _cut(label: str) -> str:
+    return label if len(label) <= MOST_LABEL else f"{label[: MOST_LABEL - 1]}…"
+
+
+def _lines(table: list[tuple[str, int]], label_width: int, number_width: int) -> list[str]:
+    most = max(1, *(count for _, count in table), 0)
     return [
-        f"  {name:<{label_width}}{count:>12,}  {'█' * round(BAR_WIDTH * count / most)}".rstrip()
-        for name, count in shown
+        f"  {label:<{label_width}}{count:>{number_width},}  "
+        f"{'█' * round(BAR_WIDTH * count / most)}".rstrip()
+        for label, count in table
     ]
 
 

@@ -26,9 +26,9 @@ import duckdb
 
 from crawlproj.output import manifest
 from crawlproj.output.database import MEMORY_MB, Database, database, limits
-from crawlproj.output.kinds import FAILURES, FORGOTTEN, KINDS, PAGES, PARQUET, Kind
+from crawlproj.output.kinds import FAILURES, FORGOTTEN, KINDS, PAGES, PARQUET, REFUSED, Kind
 from crawlproj.output.loading import flat, load
-from crawlproj.output.parts import has_parts
+from crawlproj.output.parts import has_parts, sources_of
 from crawlproj.output.sql import cast, literal, name
 
 ROWS_AT_ONCE = 10_000
@@ -80,6 +80,9 @@ class Tables:
         if ready is not None:
             self._show(kind, ready)
             return
+        if REFUSED.name not in self._made:
+            self._made.add(REFUSED.name)
+            load(self._rows, REFUSED, self._folders)
         if kind is FAILURES:
             self._make(PAGES)
             load(self._rows, FORGOTTEN, self._folders)
@@ -92,14 +95,17 @@ class Tables:
             )
 
     def _ready_file(self, kind: Kind) -> Path | None:
-        """Merged Parquet, if it holds what the parts do now, or there are none."""
+        """Merged Parquet, if it holds what the parts do now, or, where there are none, what other
+        merged files do."""
         if len(self._folders) != 1:
             return None
         file = self._folders[0] / f"{kind.name}.{PARQUET}"
         if not file.is_file():
             return None
-        is_only = not has_parts(self._folders, kind)
-        return file if is_only or manifest.is_up_to_date(self._folders[0], file) else None
+        if has_parts(self._folders, kind):
+            return file if manifest.is_up_to_date(self._folders[0], file) else None
+        others = sources_of(self._folders, kind, or_merged=True)
+        return file if manifest.is_of_last_merge(file) or not any(others.values()) else None
 
     def _show(self, kind: Kind, file: Path) -> None:
         link = self._rows.link(file)

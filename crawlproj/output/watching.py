@@ -43,5 +43,9 @@ class Steps:
         self.total = max(1, total)
         self.done = 0
 
+    def step(self) -> None:
+        """One more is done."""
+        self.done += 1
+
     def progress(self) -> float:
         return min(1.0, self.done / self.total)

@@ -65,8 +65,10 @@ class KnownRobots:
         """What a host has answered, to all workers, for every host whose robots.txt it is."""
         for host in search.concerned(at_host):
             its_own = record if host == at_host else robots.for_another_host(record)
-            await self.store.keep(host, its_own, for_s)
-            self._remember(host, its_own, for_s, rules)
+            if await self._keep(host, its_own, for_s):
+                self._remember(host, its_own, for_s, rules)
+            else:
+                self.memory.forget(host)
         if not search.is_own_of(at_host):
             self._elsewhere[search.url] = record, time.monotonic() + min(for_s, RECHECK_S)
             bound(self._elsewhere, MOST_ELSEWHERE)
@@ -76,8 +78,15 @@ class KnownRobots:
         """Keep what is known of another host for those whose robots.txt leads there. Workers that
         have pages of theirs read it."""
         for host in (search.host, *search.via):
-            await self.store.keep(host, record, for_s)
+            await self._keep(host, record, for_s)
             self.memory.forget(host)
+
+    async def _keep(self, host: str, record: bytes, for_s: int) -> bool:
+        """False if another worker has had what could not be had here."""
+        if robots.is_denial(record):
+            return await self.store.keep_denial(host, record, for_s)
+        await self.store.keep(host, record, for_s)
+        return True
 
     def elsewhere(self, url: str) -> tuple[bytes, int]:
         """What was found at a URL that is no host's own robots.txt, and for how many seconds it is

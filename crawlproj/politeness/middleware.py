@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 from scrapy.exceptions import NotConfigured
 
 from crawlproj.config import Config
-from crawlproj.errors import NoLongerOurs
 from crawlproj.frontier import pacing
-from crawlproj.frontier.outcomes import TRANSIENT_STATUSES, Attempt, Health, may_pass
+from crawlproj.frontier.failures import Health, meaning_of
+from crawlproj.frontier.outcomes import TRANSIENT_STATUSES, Attempt
 from crawlproj.running import RunningCrawl, is_in_use, running_crawl
 from crawlproj.urls import MAX_SHOWN
 
@@ -67,13 +67,13 @@ class PolitenessMiddleware:
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:
-        if isinstance(exception, NoLongerOurs):
-            return  # it says nothing about the host
+        health = meaning_of(exception).health
+        if health is Health.UNKNOWN:
+            return
         crawl = running_crawl(self._crawler)
         if crawl and (attempt := self._leased_of(crawl, request)):
-            failed = may_pass(exception)
-            self._note(crawl, attempt, Health.FAILED if failed else Health.ANSWERED)
-            if failed:
+            self._note(crawl, attempt, health, request.meta.get(RENDER_S, 0.0))
+            if health is Health.FAILED:
                 self._hold(crawl, attempt, 0, None)
 
     def _leased_of(self, crawl: RunningCrawl, request: Request) -> Attempt | None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from crawlproj.frontier.levels import is_robots_txt
 from crawlproj.frontier.messages import Kind, Lease, Push
 from crawlproj.frontier.outcomes import BAD_RECORD, PUT_OFF_MS, Attempt, Failed, Filtered, PutOff
+from crawlproj.frontier.pacing import RetryDelay
 from crawlproj.politeness import robots
 from crawlproj.politeness.known_robots import KnownRobots
 from crawlproj.politeness.robot_rules import PATH
@@ -45,7 +46,7 @@ class Permission:
         *,
         user_agent: str,
         max_attempts: int,
-        retry_delay_s: float,
+        retry_delay: RetryDelay,
         longest_pause_s: float,
     ) -> None:
         self._frontier = frontier
@@ -55,7 +56,7 @@ class Permission:
             self._known,
             push,
             max_attempts=max_attempts,
-            retry_delay_s=retry_delay_s,
+            retry_delay=retry_delay,
             longest_pause_s=longest_pause_s,
         )
         self._robots_txt_queued: OrderedDict[str, None] = OrderedDict()

@@ -284,6 +284,12 @@ def is_not_contacted(packed: bytes) -> bool:
     return bool(_HEADER.unpack_from(packed)[1] == Verdict.NOT_CONTACTED.value)
 
 
+def is_denial(packed: bytes) -> bool:
+    """Whether a record says that the file cannot be had, or must not be asked for."""
+    marked = _HEADER.unpack_from(packed)[1] & ~(_REDIRECTED | _COPIED)
+    return marked in {verdict.value for verdict in DENIALS}
+
+
 def is_longer(packed: bytes, size_bytes: int) -> bool:
     """Whether there is more of a file in a record than this, found without unpacking it all."""
     try:

@@ -19,6 +19,7 @@ from crawlproj.errors import AddressRefused
 from crawlproj.frontier import pacing
 from crawlproj.frontier.messages import Kind, Push
 from crawlproj.frontier.outcomes import Attempt, Filtered, Retry
+from crawlproj.frontier.pacing import RetryDelay
 from crawlproj.politeness import robots
 from crawlproj.politeness.known_robots import KnownRobots
 from crawlproj.politeness.robot_rules import PATH, RobotsRules
@@ -54,13 +55,13 @@ class RobotsFetch:
         push: Callable[[Push], None],
         *,
         max_attempts: int,
-        retry_delay_s: float,
+        retry_delay: RetryDelay,
         longest_pause_s: float,
     ) -> None:
         self._known = known
         self._push = push
         self._max_attempts = max_attempts
-        self._retry_delay_s = retry_delay_s
+        self._retry_delay = retry_delay
         self._longest_pause_s = longest_pause_s
 
     def prepare(self, request: Request, search: RobotsSearch, attempt: Attempt) -> None:
@@ -118,9 +119,10 @@ class RobotsFetch:
         if target.path == PATH and await self._copy(target.host, search):
             return True
         moved = search.led_to(target, attempt.lease.host)
-        self._push(moved.push(Kind.UNFILTERED, target))
         elsewhere = target.host if target.host != search.host else ""
-        await self._known.store.claim(search.host, ASKED_S, elsewhere)
+        # First, or it would replace the record of another worker that is quick to fetch the file.
+        if await self._known.store.claim(search.host, ASKED_S, elsewhere):
+            self._push(moved.push(Kind.UNFILTERED, target))
         return True
 
     async def _copy(self, from_host: str, search: RobotsSearch) -> bool:
@@ -137,9 +139,10 @@ class RobotsFetch:
         """Try again later, and after the last time leave the host alone for a while."""
         if attempt.attempts < self._max_attempts:
             attempt.decide(Retry(attempt.lease.entry))
-            delay_s = math.ceil(self._retry_delay_s * 2 ** (attempt.attempts - 1))
+            delay_s = math.ceil(self._retry_delay.after_ms(attempt.attempts) / 1000)
             elsewhere = attempt.lease.host if attempt.lease.host != search.host else ""
-            await self._known.store.claim(search.host, ASKED_S + delay_s, elsewhere)
+            if not await self._known.store.claim(search.host, ASKED_S + delay_s, elsewhere):
+                attempt.decide(Filtered(REASON))
             return
         await self._leave_alone(search, attempt, robots.Verdict.DENY_ALL)
 

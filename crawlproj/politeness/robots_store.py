@@ -13,12 +13,15 @@ import logging
 import math
 import time
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from redis.exceptions import OutOfMemoryError
 
 from crawlproj.frontier import keys
 from crawlproj.frontier.levels import MOVED
+from crawlproj.frontier.scripts import script
 from crawlproj.politeness.robots_memory import bound
 
 if TYPE_CHECKING:
@@ -86,6 +89,10 @@ class RobotsStore:
         value: bytes = await self._frontier.client.get(self._key(host)) or b""
         return value[len(self._mark) :] if value.startswith(self._mark) else b""
 
+    async def left_s(self, host: str) -> int:
+        """For how long what is kept of a host is believed."""
+        return max(0, int(await self._frontier.client.ttl(self._key(host))))
+
     async def _ask(self, claims_s: dict[str, int]) -> list[Any]:
         pipeline = self._frontier.client.pipeline(transaction=False)
         for host, claim_s in claims_s.items():
@@ -134,18 +141,32 @@ class RobotsStore:
 
     async def keep(self, host: str, record: bytes, seconds: int) -> None:
         """Tell all workers what a host's robots.txt says."""
-        await self._set(host, self._mark + record, seconds)
+        with self._without_room(host):
+            await self._frontier.client.set(self._key(host), self._mark + record, ex=seconds)
 
-    async def _set(self, host: str, value: bytes, seconds: int) -> None:
+    async def keep_denial(self, host: str, record: bytes, seconds: int) -> bool:
+        """Tell them that it cannot be had; False if another has had it."""
+        return await self._keep_unless_known(host, self._mark + record, seconds)
+
+    async def claim(self, host: str, seconds: int, stands_at: str = "") -> bool:
+        """Say that it is on the way, and in which other host's queue; False if another has it."""
+        value = _ELSEWHERE + stands_at.encode() if stands_at else _CLAIM
+        return await self._keep_unless_known(host, value, seconds)
+
+    async def _keep_unless_known(self, host: str, value: bytes, seconds: int) -> bool:
+        """Who fails to get it, or is sent elsewhere, may be late with that: a worker that stood
+        still, or one of two that were given it."""
+        args, kept = [value, seconds, self._mark], script("keep_robots")
+        with self._without_room(host):
+            return bool(await kept(self._frontier.client, [self._key(host)], args))
+        return True
+
+    @contextmanager
+    def _without_room(self, host: str) -> Iterator[None]:
         try:
-            await self._frontier.client.set(self._key(host), value, ex=seconds)
+            yield
         except OutOfMemoryError:
             logger.info("Redis has no room for %s/robots.txt: other workers ask for it too", host)
-
-    async def claim(self, host: str, seconds: int, stands_at: str = "") -> None:
-        """Say that it is on the way, and in which other host's queue."""
-        value = _ELSEWHERE + stands_at.encode() if stands_at else _CLAIM
-        await self._set(host, value, seconds)
 
     @property
     def remembered(self) -> int:

@@ -12,6 +12,7 @@ from crawlproj.config import Config
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.messages import Push
 from crawlproj.frontier.outcomes import Attempt
+from crawlproj.frontier.pacing import RetryDelay
 from crawlproj.frontier.plan import ADDRESS, HOST
 from crawlproj.politeness.groups import AddressGroups, Resolver
 from crawlproj.politeness.holds import Holds
@@ -30,7 +31,7 @@ class Worker(Protocol):
 
     def push(self, item: Push) -> None: ...
 
-    def end(self, ended: Attempt, since: int = 0) -> None: ...
+    def end(self, attempt: Attempt) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +78,14 @@ def _permission(worker: Worker, config: Config, settings: BaseSettings) -> Permi
         worker.push,
         user_agent=user_agent_of(settings),
         max_attempts=worker.frontier.plan.max_attempts,
-        retry_delay_s=config.retry_delay_s,
+        retry_delay=retry_delay_of(config),
         longest_pause_s=config.longest_pause_s,
     )
+
+
+def retry_delay_of(config: Config) -> RetryDelay:
+    """By the settings of this worker."""
+    return RetryDelay(round(config.retry_delay_s * 1000), round(config.longest_hold_s * 1000))
 
 
 def user_agent_of(settings: BaseSettings) -> str:

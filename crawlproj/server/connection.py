@@ -260,6 +260,11 @@ def _parse(url: str) -> dict[str, Any]:
             f"REDIS_URL {mask(url)} cannot be read: write redis://user:password@host:6379/0, and "
             "in the password %2F for /, %3F for ?, %23 for #, %40 for @"
         ) from error
+    if url.startswith("unix:") and not path:
+        raise ConfigError(
+            f"REDIS_URL {mask(url)} must have the whole path of a socket, such as "
+            "unix:///run/redis/redis.sock"
+        )
     if "path" not in options and path and not path.isdecimal():
         raise ConfigError(
             f"REDIS_URL {mask(url)} must end with the number of a database, such as /0, not /{path}"

@@ -14,6 +14,7 @@ from scrapy.settings import BaseSettings
 from crawlproj.discover.sitemap_reading import SITEMAP
 from crawlproj.discover.stage import LinkDiscovery
 from crawlproj.errors import HostUnreachable
+from crawlproj.frontier.failures import meaning_of
 from crawlproj.frontier.messages import Lease
 from crawlproj.frontier.outcomes import (
     BAD_RECORD,
@@ -35,10 +36,6 @@ from crawlproj.worker.exchange import Worker
 from crawlproj.worker.tracking import Tracking
 
 logger = logging.getLogger(__name__)
-
-NO_HOST = "unreachable"
-"""Why a check failed whose host does not even give its robots.txt."""
-
 
 _LIMITED = ("download_maxsize", "download_timeout")
 
@@ -79,7 +76,7 @@ class Admission:
             if request is not None:
                 self.tracking.begin(request, attempt)
                 return request
-            self.worker.end(attempt, attempt.since)
+            self.worker.end(attempt)
         return None
 
     def request_of(self, attempt: Attempt) -> Request | None:
@@ -138,4 +135,4 @@ def _of_check(refusal: Outcome, attempt: Attempt) -> Outcome:
     if refusal != Filtered(UNREACHABLE):
         return refusal
     attempt.error = HostUnreachable()
-    return Failed(NO_HOST)
+    return Failed(meaning_of(attempt.error).reason)

@@ -9,7 +9,7 @@ from crawlproj.config import Config
 from crawlproj.discover.stage import LinkDiscovery, make_discovery, make_refresher
 from crawlproj.fetch.cookies import NOT_SHARED, CookiesMiddleware, SharedCookies
 from crawlproj.fetch.resolving import SystemResolver
-from crawlproj.politeness.stage import Politeness, make_politeness
+from crawlproj.politeness.stage import Politeness, make_politeness, retry_delay_of
 from crawlproj.running import EarlierCrawl, PageAttributes, PageExtraction
 from crawlproj.worker.admission import Admission, limits_of
 from crawlproj.worker.crawl import Crawl
@@ -26,10 +26,10 @@ logger = logging.getLogger(__name__)
 
 def assemble(process: WorkerProcess, config: Config) -> Crawl:
     """What works at a crawl that was joined, by its plan."""
-    plan = PlanInUse(process.frontier, config.retry_delay_s)
+    plan = PlanInUse(process.frontier, retry_delay_of(config))
     hooks = CrawlHooks(process)
     worker = _make_worker(process, config, hooks)
-    tracking = Tracking(lambda attempt: worker.end(attempt, attempt.since))
+    tracking = Tracking(worker.end)
 
     politeness = make_politeness(worker, config, process.crawler.settings, SystemResolver)
     links = make_discovery(
@@ -88,10 +88,10 @@ def _make_worker(process: WorkerProcess, config: Config, hooks: CrawlHooks) -> W
     return Worker(
         process.frontier,
         hooks,
-        prefetch=process.crawler.settings.getint("CONCURRENT_REQUESTS"),
+        connections=process.crawler.settings.getint("CONCURRENT_REQUESTS"),
         lease_timeout_s=config.lease_timeout_s,
         pushes_every_link=bool(process.frontier.plan.novelty),
-        backlog=config.backlog,
+        most_waiting=config.backlog,
         watermark=config.watermark,
     )
 

@@ -62,6 +62,10 @@ class CrawlHooks(Hooks):
         logger.error("This worker stops: %s", error, exc_info=None if is_known else error)
         self._process.engine.close("failed")
 
+    async def refused(self, ended: list[tuple[Attempt, int | None]]) -> None:
+        if self._process.frontier.plan.speculate:
+            await self._process.reports.refused(ended)
+
     def flush_rows(self) -> None:
         self._process.reports.flush_rows()
 
@@ -88,9 +92,10 @@ class CrawlHooks(Hooks):
             await self.crawl.cookies.share()
 
     async def report_lost(self, dead: list[tuple[str, float, bytes]]) -> None:
-        await self._process.reports.lost(dead)
+        # Repeated if Redis is away: rows come last, once.
         if self.crawl.politeness.permission is not None:
             await self.crawl.politeness.permission.lost(dead)
+        await self._process.reports.lost(dead)
 
     def update_holds(self, held_ms: dict[str, int]) -> None:
         self.crawl.politeness.holds.update(held_ms)

@@ -17,20 +17,21 @@ from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from redis.exceptions import OutOfMemoryError
 
 from crawlproj import failpoints
-from crawlproj.frontier.combined import all_of
+from crawlproj.frontier.combined import all_of, take_outrun
 from crawlproj.frontier.levels import is_robots_txt
-from crawlproj.frontier.messages import Kind, Push, Settlement
+from crawlproj.frontier.messages import Kind, Push
+from crawlproj.frontier.outcomes import Attempt
 from crawlproj.frontier.refusals import CrawlFinished
 from crawlproj.frontier.shard import Shard
 from crawlproj.plural import counted
 from crawlproj.server.memory import Pressure
 from crawlproj.worker.fresh_seeds import FreshSeeds
-from crawlproj.worker.outbox import Ended, Outbox
+from crawlproj.worker.outbox import Ended, Outbox, Settled, verdicts
 
 if TYPE_CHECKING:
     from crawlproj.frontier.frontier import Frontier
@@ -79,15 +80,15 @@ class Delivery:
         hooks: Hooks,
         retry_until_available: RetryUntilAvailable,
         *,
-        backlog: int,
+        most_waiting: int,
         watermark: float,
     ) -> None:
         self._frontier = frontier
         self._hooks = hooks
         self._retry_until_available = retry_until_available
-        self._backlog = backlog
+        self._most_waiting = most_waiting
         self._store = hooks.store
-        self.outbox = Outbox()
+        self.outbox: Outbox[Attempt] = Outbox()
         self.pressure = Pressure(frontier.client, watermark)
         self.scope: set[str] = set()
         self.seeds = FreshSeeds()
@@ -110,16 +111,22 @@ class Delivery:
         urgent = item.kind == Kind.UNFILTERED and is_robots_txt(item.level)
         return self.outbox.add(item, once=once, urgent=urgent)
 
+    def waits(self, key: str) -> bool:
+        """True if a link of this key is collected already; counted as a duplicate."""
+        is_known = self.outbox.meet(key)
+        self.seen_locally += is_known
+        return is_known
+
     @property
     def now(self) -> int:
-        """The moment, as `end` is told when a page began."""
+        """The moment, as a page that begins notes it."""
         return self.outbox.now
 
-    def end(self, ended: Any, since: int) -> None:
-        """Collect a page that was begun at that moment and has ended."""
-        self.outbox.end(ended, since)
+    def end(self, attempt: Attempt) -> None:
+        """Collect a page that has ended."""
+        self.outbox.end(attempt)
         if self._store is not None:
-            self._store.expect(ended)
+            self._store.expect(attempt)
 
     @property
     def waiting_links(self) -> int:
@@ -142,7 +149,7 @@ class Delivery:
         if self._store is not None and self._store.is_full:
             return True
         waiting = self.waiting_links + self.ended_pages
-        return waiting >= self._backlog or self._hooks.is_behind()
+        return waiting >= self._most_waiting or self._hooks.is_behind()
 
     @property
     def awaits_commit(self) -> bool:
@@ -159,11 +166,8 @@ class Delivery:
         """Links that wait because Redis is short of memory."""
         return len(self.outbox) if self.pressure.is_tight else 0
 
-    async def run(
-        self, *, is_last: bool, in_any_case: bool = False
-    ) -> list[tuple[int, Settlement]]:
-        """Push what has room (or all that Redis takes) while rows are written, then settle; returns
-        the settled.
+    async def run(self, *, is_last: bool, in_any_case: bool = False) -> Settled:
+        """Push what has room (or all that Redis takes) while rows are written, then settle.
 
         `is_last` says that nothing more is under way: known links are counted along with the next
         new ones as long as there will be some.
@@ -317,31 +321,40 @@ class Delivery:
             await self._judge(one)
         return len(self.outbox.ended)
 
-    async def _judge(self, ended: Ended) -> None:
+    async def _judge(self, ended: Ended[Attempt]) -> None:
         if ended.verdict is None:
-            ended.verdict = await self._hooks.verdict(ended.what)
+            ended.verdict = await self._hooks.verdict(ended.page)
             ended.judged_at_s = time.monotonic()
             if self._store is not None:
-                ended.row = self._store.take(ended.what, ended.verdict[1])
+                ended.row = self._store.take(ended.page, ended.verdict[1])
 
-    async def _settle_ended(
-        self, judged: int, writing: asyncio.Task[None]
-    ) -> list[tuple[int, Settlement]]:
+    async def _settle_ended(self, judged: int, writing: asyncio.Task[None]) -> Settled:
         """Settle those of the judged whose links have gone and which the store has, once their rows
         are written."""
         ready = self.outbox.take_settled(judged, await self._keep_uncommitted())
-        settled = []
+        settled = Settled([], [])
         if ready:
             await self._wait_for_disk(writing, ready)
             failpoints.reached("written")
             failpoints.reached("settle")
-            settled = _verdicts(ready)
-            new_items = self._hooks.new_items()
-            await self._retry_until_available(partial(self._frontier.settle, settled, new_items))
+            settled = await self._settle(ready)
             self._moved_at = time.monotonic()
         if self.pressure.is_tight:
             await self._keep(self.outbox.ended)
         return settled
+
+    async def _settle(self, pages: list[Ended[Attempt]]) -> Settled:
+        ended = verdicts(pages)
+        settling = self._frontier.settling(ended, self._hooks.new_items())
+        late = await self._retry_until_available(settling)
+        outrun = take_outrun(self._frontier.shards)
+        if not (late or outrun):
+            return Settled(ended, ended)
+        held = {(one.page.lease.shard, one.page.lease.token): one.page for one in pages}
+        certain = [*(late - settling.doubtful), *outrun]
+        refused = [(held[name], outrun.get(name)) for name in certain if name in held]
+        await self._hooks.refused(refused)
+        return Settled(ended, [one for one in ended if (one[0], one[1].token) not in late])
 
     async def _keep_uncommitted(self) -> int:
         """Let hosts go on while the store gathers their pages; returns how far it is."""
@@ -351,21 +364,23 @@ class Delivery:
         await self._keep([one for one in self.outbox.ended if one.row > committed])
         return committed
 
-    async def _wait_for_disk(self, writing: asyncio.Task[None], pages: list[Ended]) -> None:
+    async def _wait_for_disk(
+        self, writing: asyncio.Task[None], pages: list[Ended[Attempt]]
+    ) -> None:
         await asyncio.wait([writing], timeout=DISK_S)
         if not writing.done():
             await self._keep(pages)
         await writing
 
-    async def _keep(self, waiting: list[Ended]) -> None:
+    async def _keep(self, waiting: list[Ended[Attempt]]) -> None:
         """Let the hosts of pages go on that cannot be settled yet."""
         new = [one for one in waiting if not one.is_kept]
         for one in new:
             await self._judge(one)
             one.is_kept = True
         if new:
-            kept = [(shard, replace(one, verdict="keep")) for shard, one in _verdicts(new)]
-            await self._retry_until_available(partial(self._frontier.settle, kept))
+            kept = [(shard, replace(one, verdict="keep")) for shard, one in verdicts(new)]
+            await self._retry_until_available(self._frontier.settling(kept))
 
     async def _write_rows(self, judged: int) -> None:
         """Have the rows of so many judged pages on disk. Pages that end meanwhile share the next
@@ -379,16 +394,3 @@ class Delivery:
             except OSError as error:
                 logger.error("Rows cannot be written (%s); waiting, nothing is settled", error)
                 await asyncio.sleep(2)
-
-
-def _verdicts(pages: list[Ended]) -> list[tuple[int, Settlement]]:
-    """As of now: the rest of a host is counted from the end of its request."""
-    now_s = time.monotonic()
-    verdicts = []
-    for one in pages:
-        assert one.verdict is not None
-        shard, settlement = one.verdict
-        waited_ms = int((now_s - one.judged_at_s) * 1000)
-        ago_ms = settlement.ended_ago_ms + waited_ms
-        verdicts.append((shard, replace(settlement, ended_ago_ms=ago_ms)))
-    return verdicts

@@ -13,12 +13,11 @@ import asyncio
 import logging
 import time
 from functools import partial
-from typing import Any
 
-from crawlproj import failpoints
 from crawlproj.discover.known_links import KnownLinks
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.messages import Batch, Kind, Lease, Push, Settlement, State
+from crawlproj.frontier.outcomes import Attempt
 from crawlproj.frontier.refusals import WorkerDeclaredDead
 from crawlproj.running import Tally
 from crawlproj.server.memory import LOOK_EVERY_S
@@ -29,7 +28,7 @@ from crawlproj.worker.known_scope import KnownScope
 from crawlproj.worker.lease_buffer import LeaseBuffer
 from crawlproj.worker.loops import Loops, wait_until_set
 from crawlproj.worker.outages import Outages
-from crawlproj.worker.reclaiming import reclaim_lost
+from crawlproj.worker.reclaiming import Reclaiming
 
 logger = logging.getLogger(__name__)
 
@@ -59,10 +58,10 @@ class Worker:
         frontier: Frontier,
         hooks: Hooks,
         *,
-        prefetch: int,
+        connections: int,
         lease_timeout_s: float,
         pushes_every_link: bool = False,
-        backlog: int = 20_000,
+        most_waiting: int = 20_000,
         watermark: float = 0.85,
     ) -> None:
         self.frontier = frontier
@@ -71,8 +70,8 @@ class Worker:
         self._pushes_every_link = pushes_every_link
         self.state: State = "running"
         self.begun = 0
-        self._connections = prefetch
-        self._buffer = LeaseBuffer(frontier, hooks, prefetch)
+        self._connections = connections
+        self._buffer = LeaseBuffer(frontier, hooks, connections)
         self.prefetch = self._buffer.prefetch
         self.known_links = KnownLinks()
         self.tally = Tally()
@@ -82,10 +81,11 @@ class Worker:
             frontier,
             hooks,
             self._retry_until_available,
-            backlog=backlog,
+            most_waiting=most_waiting,
             watermark=watermark,
         )
-        self._reclaim = partial(reclaim_lost, frontier, hooks, self._retry_until_available)
+        self.waits = self._delivery.waits
+        self._reclaiming = Reclaiming(frontier, hooks, self._retry_until_available)
         self._scope = KnownScope(frontier, self._delivery.scope)
         self._heartbeat = Heartbeat(frontier, hooks, self._buffer, lease_timeout_s)
         self._state_read_at = time.monotonic()
@@ -103,8 +103,8 @@ class Worker:
 
     async def start(self) -> None:
         """Register, learn what has been seen, begin to lease."""
-        await self._reclaim()
         await self._retry_until_available(self.beat)
+        await self._reclaiming.bury()
         await self._retry_until_available(self.frontier.warm)
         self._served_by = self.frontier.servers
         watch = partial(self._heartbeat.watch, self.hooks.break_off)
@@ -160,12 +160,12 @@ class Worker:
 
     @property
     def now(self) -> int:
-        """The moment, as `end` is told when a request began."""
+        """The moment, as a request that begins notes it."""
         return self._delivery.now
 
-    def end(self, ended: Any, since: int = 0) -> None:
-        """Collect a request that was begun at that moment and has ended."""
-        self._delivery.end(ended, since)
+    def end(self, attempt: Attempt) -> None:
+        """Collect a request that has ended."""
+        self._delivery.end(attempt)
         self._flush_wake.set()
 
     @property
@@ -221,10 +221,10 @@ class Worker:
         """Push what was found and write what was scraped; then settle what has ended."""
         async with self._flushing:
             settled = await self._delivery.run(is_last=self._is_last, in_any_case=in_any_case)
-            if settled:
-                self.begun -= len(settled)
-                self.tally.add(settled)
-                self._buffer.settled(settled)
+            if settled.ended:
+                self.begun -= len(settled.ended)
+                self.tally.add(settled.accepted)
+                self._buffer.settled(settled.ended)
                 await self._update_holds()
                 self.prefetch.released(time.monotonic() + self.frontier.plan.delay_s)
         self._ask_again()
@@ -233,7 +233,7 @@ class Worker:
         """Return what was leased and not begun, but for the first ones; of all shards, or some."""
         if leases := self._buffer.take_out(but, shards):
             verdicts = [(one.shard, Settlement(one.token, "return")) for one in leases]
-            await self._retry_until_available(partial(self.frontier.settle, verdicts))
+            await self._retry_until_available(self.frontier.settling(verdicts))
             self._buffer.settled(verdicts)
 
     async def push_now(self, pushes: list[Push]) -> None:
@@ -272,6 +272,7 @@ class Worker:
         # for their links.
         self._buffer.waiting.extend(await self._retry_until_available(self.frontier.held_leases))
         await self.give_back()
+        await self._reclaiming.acknowledge()
         await self._retry_until_available(self.frontier.leave)
 
     # The loops
@@ -324,7 +325,7 @@ class Worker:
         while True:
             await asyncio.sleep(self.lease_timeout_s / BEATS_A_TIMEOUT)
             await self._retry_until_available(self.beat)
-            if await self._reclaim():
+            if await self._reclaiming.bury():
                 self._lease_wake.set()
 
     # The exchanges
@@ -346,7 +347,6 @@ class Worker:
         if batch.scope_size > self._scope.size:
             await self._scope.learn_new()
         await self._buffer.adopt(batch.leases)
-        failpoints.reached("leased")
         if batch.short_at:
             await self.give_back(but=self._idle_connections, shards=batch.short_at)
         return batch
@@ -357,8 +357,7 @@ class Worker:
             await self.hooks.obey(batch.state)
 
     async def _ask_state(self) -> None:
-        """Hear how the crawl is, and whether others need what waits here, in place of a lease that
-        is not needed."""
+        """Hear how the crawl is, and whether others need what waits here, without a lease."""
         if time.monotonic() - self._state_read_at < STATE_EVERY_S:
             return
         has_ahead = self.leased_ahead > self._idle_connections and self.has_valid_leases

@@ -42,9 +42,16 @@ class StateHandler:
                 self._crawl_end.busy()
                 return
             state = await self._crawl_end.end_if_done(state)
-        elif state == "finished" and not await self._may_end():
-            state = "running"
+        elif state == "finished":
+            state = await self._state_at_the_end()
         await self._act(state)
+
+    async def _state_at_the_end(self) -> State:
+        """Others have ended the crawl. What waits here, or has gone since, opens it again."""
+        if self._worker.backlog:
+            return "running"
+        state = await self._process.frontier.state()
+        return "running" if state == "finished" and not await self._may_end() else state
 
     async def _act(self, state: State) -> None:
         worker, engine, reason = self._worker, self._process.engine, self._process.idle.reason

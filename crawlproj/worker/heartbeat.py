@@ -55,6 +55,8 @@ class Heartbeat:
             if not renewed.known or (has_surplus and had_surplus):
                 await self._buffer.sync()
             self.renewed_at = asked_at
+        if renewed.outrun:
+            await self._buffer.let_go(renewed.outrun)
         if renewed.is_to_leave:
             self._hooks.leave()
 

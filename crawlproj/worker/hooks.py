@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from crawlproj.frontier.messages import Lease, Push, Settlement, State
+from crawlproj.frontier.outcomes import Attempt
 
 
 class Store(Protocol):
@@ -31,10 +32,10 @@ class Store(Protocol):
     def is_full(self) -> bool:
         """True when so much waits that no more should come."""
 
-    def expect(self, ended: Any) -> None:
+    def expect(self, ended: Attempt) -> None:
         """A page has ended, and is taken in later: what is kept of it waits from now on."""
 
-    def take(self, ended: Any, settlement: Settlement) -> int:
+    def take(self, ended: Attempt, settlement: Settlement) -> int:
         """Take in what there is to keep of a page; returns its position, or 0 for nothing."""
 
     def commit_now(self) -> None:
@@ -47,7 +48,7 @@ class Hooks:
     store: Store | None = None
     """Where pages must be before they are settled; None: pages are not kept."""
 
-    async def verdict(self, ended: Any) -> tuple[int, Settlement]:
+    async def verdict(self, ended: Attempt) -> tuple[int, Settlement]:
         """What becomes of a request that has ended, and in which shard its lease is."""
         raise NotImplementedError
 
@@ -66,6 +67,10 @@ class Hooks:
         """A loop of the worker has failed: it can do no more."""
 
     # Rows
+
+    async def refused(self, ended: list[tuple[Attempt, int | None]]) -> None:
+        """Rows of these requests do not count, since others have settled them before; or, where a
+        token is given, those that another worker may have written under it."""
 
     def flush_rows(self) -> None:
         """Have every row on disk, or raise OSError; called in a thread."""
@@ -90,7 +95,7 @@ class Hooks:
         """Tell other workers what they must know before they are given what is pushed next."""
 
     async def report_lost(self, dead: list[tuple[str, float, bytes]]) -> None:
-        """These URLs were lost with their workers too often."""
+        """These URLs were lost with their workers too often. Repeated if Redis is away."""
 
     def update_holds(self, held_ms: dict[str, int]) -> None:
         """These hosts are to be left alone for so long."""

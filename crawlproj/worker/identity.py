@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from crawlproj.config import environment
 from crawlproj.errors import ConfigError
-from crawlproj.frontier import keys
+from crawlproj.frontier import worker_names
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.worker_names import plain
+from crawlproj.running import Tally
+from crawlproj.worker.heartbeat_report import HeartbeatReport
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -30,24 +32,29 @@ def name_worker(settings: BaseSettings) -> None:
         settings.set("CRAWL_WORKER_ID", new_name(), priority="cmdline")
 
 
-async def evict_namesake(frontier: Frontier) -> None:
-    """Have what a process of this name held taken back at once, if it has died on this machine.
-    Raises ConfigError if one works under this name: they would write to the same files."""
-    client, about_key = frontier.client, keys.about(frontier.crawl, 0)
-    now_ms = await frontier.shards[0].now_ms()
-    for worker, told in (await client.hgetall(about_key)).items():
-        other = worker.decode(errors="replace")
-        if plain(other) != plain(frontier.worker) or other == frontier.worker:
-            continue
-        silent_at_ms = await client.zscore(keys.workers(frontier.crawl, 0), worker) or 0
-        about = read_about(told)
-        if silent_at_ms > now_ms and not _has_died_here(about):
-            raise ConfigError(
-                f"Another worker is called {plain(other)} (process {about.get('pid')} on "
-                f"{about.get('host')}): give each a CRAWL_WORKER_ID of its own, or leave it out; "
-                f"if that one has died, wait {(silent_at_ms - now_ms) / 1000:.0f} s"
-            )
-        await frontier.leave(other)
+async def claim_name(frontier: Frontier, lease_timeout_s: float) -> None:
+    """Be the only worker of this name, and have what a process of that name held taken back at
+    once, if it has died on this machine. Raises ConfigError if one works under it, or has come
+    first: they would write to the same files."""
+    shard, timeout_ms = frontier.shards[0], int(lease_timeout_s * 1000)
+    about = HeartbeatReport(Tally(), lease_timeout_s).fields(0)
+    is_taken = True
+    while is_taken:
+        namesakes = await worker_names.claim(shard, frontier.worker, timeout_ms, about)
+        for other, told, left_ms in namesakes:
+            if left_ms > 0:
+                _refuse_if_alive(other, read_about(told), left_ms)
+            await frontier.leave(other)
+        is_taken = any(one.left_ms > 0 for one in namesakes)
+
+
+def _refuse_if_alive(other: str, about: dict[str, Any], left_ms: float) -> None:
+    if not _has_died_here(about):
+        raise ConfigError(
+            f"Another worker is called {plain(other)} (process {about.get('pid')} on "
+            f"{about.get('host')}): give each a CRAWL_WORKER_ID of its own, or leave it out; "
+            f"if that one has died, wait {left_ms / 1000:.0f} s"
+        )
 
 
 def _has_died_here(about: dict[str, Any]) -> bool:

@@ -14,18 +14,17 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from redis.exceptions import ResponseError
 from scrapy.spiderloader import get_spider_loader
 from scrapy_redis.spiders import RedisMixin
 
 from crawlproj.config import BY_URL, Config
 from crawlproj.discover.ranking import ranked_by_scripts, strategy
-from crawlproj.discover.seeds import LIST, SET, SORTED_SET, SeedList, read_seeds
+from crawlproj.discover.seeds import LIST, SET, SORTED_SET, SeedList, read_seeds, usual_key
 from crawlproj.errors import ConfigError
-from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.messages import WITH_SEED, Arrival
+from crawlproj.frontier.noticeboard import ran_out_of_time_ms, spider_of
 from crawlproj.frontier.plan import Plan
-from crawlproj.frontier.refusals import CrawlDamaged
 from crawlproj.urls import UrlError, normalise, param_pattern
 from crawlproj.worker import replan
 
@@ -37,9 +36,6 @@ logger = logging.getLogger(__name__)
 
 MOST_COMPARED = 100
 """Seeds that are looked up one by one, for a hint only."""
-
-CLOCK_TICK_MS = 200
-"""By so much the last time that a crawl has noted may be behind (_clock.lua)."""
 
 _GREETINGS = {
     "new": "Beginning the crawl %r (epoch %s)",
@@ -62,20 +58,14 @@ async def join(
     asked_for: Collection[str] = (),
     *,
     spider: str = "",
-    brings_seed: bool = True,
-    seed_found_at: str = "",
+    arrival: Arrival = WITH_SEED,
 ) -> Plan | None:
     """Begin, join or resume the crawl; returns its plan, which the frontier has too, or None while
     there is nothing to work at. What was asked for and is not so is said."""
     wanted = plan_of(config, spider or frontier.crawl)
     _need_browser(wanted, config)
-    was_over = await _is_time_over(frontier)
-    opened = await frontier.open(
-        wanted,
-        config.run_id or secrets.token_hex(8),
-        brings_seed=brings_seed,
-        seed_found_at=seed_found_at,
-    )
+    was_over = await ran_out_of_time_ms(frontier) > 0
+    opened = await frontier.open(wanted, config.run_id or secrets.token_hex(8), arrival)
     if opened.mode == "waiting":
         return None
     greeting = "timed_out" if opened.mode == "resumed" and was_over else opened.mode
@@ -108,17 +98,6 @@ def _need_browser(plan: Plan, config: Config) -> None:
         from crawlproj.fetch.rendering.browser import find_browser  # which few crawls need
 
         find_browser(config.browser)
-
-
-async def _is_time_over(frontier: Frontier) -> bool:
-    """Whether the crawl that is there has lasted as long as it may (minutes), for a sentence."""
-    with suppress(ResponseError, ValueError):
-        found = await frontier.client.hmget(
-            keys.meta(frontier.crawl, 0), "deadline_ms", "clock_ms", "skew_ms"
-        )
-        deadline_ms, clock_ms, skew_ms = (float(value or 0) for value in found)
-        return 0 < deadline_ms <= clock_ms + skew_ms + CLOCK_TICK_MS
-    return False
 
 
 def _refuse_what_only_users_allow(plan: Plan, config: Config) -> None:
@@ -199,23 +178,12 @@ def own_settings(settings: Settings, crawl: str) -> Settings:
     return own
 
 
-async def spider_of(client: Any, crawl: str) -> str:
-    """The name of the spider that a crawl was begun with; before it is, the crawl's own."""
-    with suppress(ResponseError, CrawlDamaged):
-        if kept := await client.hget(keys.meta(crawl, 0), "plan"):
-            return Plan.decode(kept).spider or crawl
-    return crawl
-
-
 async def seed_list_of(client: Any, settings: BaseSettings, crawl: str) -> SeedList:
     """Where users push seeds of a crawl, for whoever knows only its name. A spider that this
     project does not have is taken for one without settings of its own."""
     loader, name = get_spider_loader(settings), await spider_of(client, crawl)
     if name not in loader.list():
-        named = settings.get("REDIS_START_URLS_KEY")
-        return _seed_list(
-            client, settings, named % {"name": crawl} if named else keys.start_urls(crawl)
-        )
+        return _seed_list(client, settings, None, name, crawl)
     spider, own = loader.load(name), settings.copy()
     spider.update_settings(own)
     return seed_list(client, own, spider, crawl)
@@ -224,19 +192,23 @@ async def seed_list_of(client: Any, settings: BaseSettings, crawl: str) -> SeedL
 def seed_list(
     client: Any, settings: BaseSettings, spider: Spider | type[Spider], crawl: str
 ) -> SeedList:
-    """Where users push seeds, as scrapy-redis's settings and spiders name it. A crawl that is
-    not called like its spider has a key of its own, also where the named one has no %(name)s."""
+    """Where users push seeds, as scrapy-redis's settings and spiders name it."""
     named = getattr(spider, "redis_key", None)
     if crawl != spider.name:
         # What the class says: of its instance scrapy-redis has filled in the spider's name.
         named = getattr(spider if isinstance(spider, type) else type(spider), "redis_key", None)
+    return _seed_list(client, settings, named, spider.name, crawl)
+
+
+def _seed_list(
+    client: Any, settings: BaseSettings, named: str | None, spider: str, crawl: str
+) -> SeedList:
+    """By the key that the spider names, if it does, or else the setting. A crawl that is not called
+    like its spider has a key of its own, also where the named one has no %(name)s."""
     named = named or settings.get("REDIS_START_URLS_KEY")
-    if not named or (crawl != spider.name and "%(name)" not in named):
-        return _seed_list(client, settings, keys.start_urls(crawl))
-    return _seed_list(client, settings, named % {"name": crawl})
-
-
-def _seed_list(client: Any, settings: BaseSettings, key: str) -> SeedList:
+    key = usual_key(crawl)
+    if named and (crawl == spider or "%(name)" in named):
+        key = named % {"name": crawl}
     if settings.getbool("REDIS_START_URLS_AS_SET"):
         return SeedList(client, key, SET)
     if settings.getbool("REDIS_START_URLS_AS_ZSET"):

@@ -10,6 +10,7 @@ import logging
 from collections import deque
 from collections.abc import Collection, Iterable
 
+from crawlproj import failpoints
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.messages import Lease, Settlement
 from crawlproj.plural import counted, plural
@@ -24,10 +25,10 @@ Name = tuple[int, int]
 class LeaseBuffer:
     """First come, first begun."""
 
-    def __init__(self, frontier: Frontier, hooks: Hooks, prefetch: int) -> None:
+    def __init__(self, frontier: Frontier, hooks: Hooks, usual: int) -> None:
         self._frontier = frontier
         self._hooks = hooks
-        self.prefetch = Prefetch(prefetch)
+        self.prefetch = Prefetch(usual)
         self.waiting: deque[Lease] = deque()
         self.names: set[Name] = set()
         """Of those that wait, and of those that are begun and not settled."""
@@ -40,6 +41,7 @@ class LeaseBuffer:
         self.waiting.extend(new)
         if new:
             self._hooks.wake()
+        failpoints.reached("leased")
 
     async def sync(self) -> None:
         """Take over what Redis says is this worker's: others may have some of it by now, and the
@@ -64,6 +66,14 @@ class LeaseBuffer:
             return rest
         self.waiting.extend(one for one in reversed(rest) if one.shard not in shards)
         return [one for one in rest if one.shard in shards]
+
+    async def let_go(self, outrun: Collection[Name]) -> None:
+        """Return what waits of these: another worker has settled it."""
+        unbegun = {(one.shard, one.token) for one in self.waiting}
+        needless = unbegun.intersection(outrun)
+        if self._lose(needless):
+            returned = [(shard, Settlement(token, "return")) for shard, token in needless]
+            await self._frontier.settle(returned)
 
     def settled(self, verdicts: Iterable[tuple[int, Settlement]]) -> None:
         """These have ended."""

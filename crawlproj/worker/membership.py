@@ -13,6 +13,7 @@ from redis.exceptions import RedisError
 
 from crawlproj.config import Config, asked_for
 from crawlproj.errors import CrawlError
+from crawlproj.frontier.messages import Arrival
 from crawlproj.running import announce, withdraw
 from crawlproj.worker import identity, join
 from crawlproj.worker.assembly import assemble
@@ -44,7 +45,7 @@ class Membership:
         """Join, or wait in the background until there is something to join."""
         process = self._process
         join.warn_of_ignored_settings(process.crawler.settings, process.frontier.crawl)
-        if not await self._join(brings_seed=bool(self._config.seeds)):
+        if not await self._join(Arrival(brings_seed=bool(self._config.seeds))):
             self._next_crawl = make_next_crawl(process, self._config, lambda: bool(self._early))
             self._waiting = asyncio.create_task(self._wait(self._next_crawl))
 
@@ -72,7 +73,7 @@ class Membership:
 
     # Joining
 
-    async def _join(self, *, brings_seed: bool, seed_found_at: str = "") -> bool:
+    async def _join(self, arrival: Arrival) -> bool:
         """Begin, join or resume the crawl and go to work; False if there is nothing to work at."""
         process = self._process
         plan = await join.join(
@@ -80,13 +81,17 @@ class Membership:
             self._config,
             asked_for(process.crawler.settings),
             spider=process.spider.name,
-            brings_seed=brings_seed,
-            seed_found_at=seed_found_at,
+            arrival=arrival,
         )
         if plan is None:
             return False
-        await identity.evict_namesake(process.frontier)
-        await self._go_to_work(assemble(process, self._config))
+        await identity.claim_name(process.frontier, self._config.lease_timeout_s)
+        try:
+            await self._go_to_work(assemble(process, self._config))
+        except BaseException:
+            with suppress(CrawlError, RedisError):
+                await process.frontier.leave()
+            raise
         return True
 
     async def _go_to_work(self, crawl: Crawl) -> None:
@@ -121,10 +126,10 @@ class Membership:
         """Wait for something to do, or for the end; True if waiting is over."""
         epoch = self._process.frontier.shards[0].epoch
         found = await next_crawl.wait()
-        if found in ("stopped", "nothing"):
-            reason = "stopped" if found == "stopped" else self._process.idle.reason
+        if found in ("stopped", "drained", "nothing"):
+            reason = self._process.idle.reason if found == "nothing" else found
             self._process.engine.close(reason or "finished")
             return True
         at = "" if found == "own seed" else epoch
-        join_it = partial(self._join, brings_seed=found != "crawl", seed_found_at=at)
-        return await next_crawl.outages.retry_until_available(join_it)
+        arrival = Arrival(found != "crawl", at, next_crawl.dismissals)
+        return await next_crawl.outages.retry_until_available(partial(self._join, arrival))

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from crawlproj.config import Config
 from crawlproj.discover.seeds import (
@@ -28,8 +28,9 @@ from crawlproj.discover.seeds import (
     noting_refusal,
     seed_maker,
 )
-from crawlproj.frontier import keys
-from crawlproj.frontier.frontier import DISMISSALS, Frontier
+from crawlproj.frontier import noticeboard
+from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.noticeboard import CrawlSeen
 from crawlproj.frontier.refusals import CrawlReplaced, CrawlWiped
 from crawlproj.running import Tally
 from crawlproj.server.connection import mask
@@ -43,16 +44,7 @@ from crawlproj.worker.process import WorkerProcess
 
 logger = logging.getLogger(__name__)
 
-Found = Literal["own seed", "seed", "crawl", "stopped", "nothing"]
-
-
-class _CrawlSeen(NamedTuple):
-    """What is to be seen of a crawl from outside."""
-
-    epoch: str
-    state: str
-    waits: bool
-    dismissals: int
+Found = Literal["own seed", "seed", "crawl", "stopped", "drained", "nothing"]
 
 
 @dataclass
@@ -75,11 +67,15 @@ class NextCrawl:
     def __post_init__(self) -> None:
         self.outages = Outages(self.frontier.reconnect, self._renew)
         self._report = HeartbeatReport(Tally(), self.lease_timeout_s)
+        self.dismissals: int | None = None
+        """How many there had been when it began to wait: one more, and this worker is stopped."""
 
     async def wait(self) -> Found:
         """Returns when there is something to do, and what."""
         retry_until_available = self.outages.retry_until_available
         began, before, trouble = time.monotonic(), await retry_until_available(self._read), ""
+        if self.dismissals is None:
+            self.dismissals = before.dismissals
         self._shown_at = float("-inf")
         has_greeted = False
         while True:
@@ -123,12 +119,16 @@ class NextCrawl:
         if (await self._read()).state == "stopping":
             await shard.finish()
 
-    async def _find(self, before: _CrawlSeen) -> Found | None:
+    async def _find(self, before: CrawlSeen) -> Found | None:
         now = await self._read()
-        # Dismissals are counted from 0 in a crawl that has begun meanwhile.
-        is_dismissed = now.epoch == before.epoch and now.dismissals > before.dismissals
+        if now.dismissals < (self.dismissals or 0):  # it was purged: all of these have come since
+            self.dismissals = 0
+        is_dismissed = now.dismissals > (self.dismissals or 0)
         if is_dismissed or (now.waits and now.state == "stopping"):
             return "stopped"
+        if now.is_to_leave:
+            logger.info("This worker was taken out of service: it leaves")
+            return "drained"
         if self.brings_own():
             return "own seed"
         if now.epoch != before.epoch or (now.state != "finished" and not now.waits):
@@ -138,12 +138,8 @@ class NextCrawl:
         await self._register()
         return None
 
-    async def _read(self) -> _CrawlSeen:
-        names = ("epoch", "state", "waits", DISMISSALS)
-        key = keys.meta(self.frontier.crawl, 0)
-        found = [value or b"" for value in await self.frontier.client.hmget(key, names)]
-        epoch, state, waits, dismissals = (value.decode(errors="replace") for value in found)
-        return _CrawlSeen(epoch, state, waits == "1", int(dismissals or 0))
+    async def _read(self) -> CrawlSeen:
+        return await noticeboard.look(self.frontier)
 
     async def _has_seed(self) -> bool:
         """Whether one waits that can be used: nothing ends or begins with one that cannot."""

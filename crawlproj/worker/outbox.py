@@ -9,21 +9,31 @@ Links have positions, in the order in which they came and go. Pure: nothing here
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_left
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from crawlproj.frontier.messages import Push, Settlement
 
 
+class Begun(Protocol):
+    """A page that was begun at the moment `since` (`Outbox.now`)."""
+
+    since: int
+
+
+Page = TypeVar("Page", bound=Begun)
+
+
 @dataclass(slots=True)
-class Ended:
+class Ended(Generic[Page]):
     """A page that waits to be settled, until links up to the position `needs` have gone and the
     store has committed what has the position `row` there."""
 
-    what: Any
+    page: Page
     needs: int
     verdict: tuple[int, Settlement] | None = None
     judged_at_s: float = 0.0
@@ -31,11 +41,11 @@ class Ended:
     is_kept: bool = False
 
 
-class Outbox:
+class Outbox(Generic[Page]):
     """Links and ended pages, each until it has gone to the frontier."""
 
     def __init__(self) -> None:
-        self.ended: list[Ended] = []
+        self.ended: list[Ended[Page]] = []
         self._links: deque[Push] = deque()
         self._gone = 0
         self._positions: dict[str, int] = {}
@@ -50,7 +60,7 @@ class Outbox:
 
     @property
     def now(self) -> int:
-        """The moment, as `end` is told when a page began."""
+        """The moment, as a page that begins notes it."""
         return self._meetings
 
     @property
@@ -60,9 +70,7 @@ class Outbox:
 
     def add(self, link: Push, *, once: bool, urgent: bool = False) -> bool:
         """Collect a link; False if it is to come but once and waits already."""
-        waits_at = self._positions.get(link.key) if once else None
-        if waits_at is not None:
-            self._meet(waits_at)
+        if once and self.meet(link.key):
             return False
         self._links.append(link)
         position = self._gone + len(self._links)
@@ -73,11 +81,20 @@ class Outbox:
         self._meet(position)
         return True
 
-    def end(self, what: Any, since: int = 0) -> None:
-        """A page that was begun at that moment has ended."""
-        first = bisect_left(self._farthest, (since,))
+    def meet(self, key: str) -> bool:
+        """A link of this key has been found: True if it waits already. Pages that are under way
+        wait for it then."""
+        position = self._positions.get(key)
+        if position is None:
+            return False
+        self._meet(position)
+        return True
+
+    def end(self, page: Page) -> None:
+        """A page has ended."""
+        first = bisect_left(self._farthest, (page.since,))
         needs = self._farthest[first][1] if first < len(self._farthest) else 0
-        self.ended.append(Ended(what, needs))
+        self.ended.append(Ended(page, needs))
 
     def first(self, most: int) -> list[Push]:
         """The links that have waited longest."""
@@ -93,7 +110,7 @@ class Outbox:
         if not self._links:
             self._farthest.clear()
 
-    def take_settled(self, among: int, committed: int = 0) -> list[Ended]:
+    def take_settled(self, among: int, committed: int = 0) -> list[Ended[Page]]:
         """The pages, among so many that ended first, whose links have gone and whose rows are
         committed; they are no longer here then."""
         first, rest = self.ended[:among], self.ended[among:]
@@ -107,3 +124,23 @@ class Outbox:
             self._farthest.pop()
         self._farthest.append((self._meetings, position))
         self._meetings += 1
+
+
+class Settled(NamedTuple):
+    """Leases that have ended here, and those of them that were still this worker's to settle."""
+
+    ended: list[tuple[int, Settlement]]
+    accepted: list[tuple[int, Settlement]]
+
+
+def verdicts(pages: list[Ended[Page]]) -> list[tuple[int, Settlement]]:
+    """As of now: the rest of a host is counted from the end of its request."""
+    now_s = time.monotonic()
+    found = []
+    for one in pages:
+        assert one.verdict is not None
+        shard, settlement = one.verdict
+        waited_ms = int((now_s - one.judged_at_s) * 1000)
+        ago_ms = settlement.ended_ago_ms + waited_ms
+        found.append((shard, replace(settlement, ended_ago_ms=ago_ms)))
+    return found

@@ -11,38 +11,25 @@ from typing import assert_never
 
 from scrapy.exceptions import IgnoreRequest
 
+from crawlproj.errors import RedirectLoop
+from crawlproj.frontier.failures import MEANINGS, Health, meaning_of
 from crawlproj.frontier.messages import Settlement
 from crawlproj.frontier.outcomes import (
     Attempt,
     Done,
     Failed,
     Filtered,
-    Health,
     Outcome,
     PutOff,
     Retry,
     Returned,
     SetAside,
 )
+from crawlproj.frontier.pacing import RetryDelay
+from crawlproj.reasons import CALLBACK
 
-IGNORED = {
-    "Forbidden by robots": "robots",
-    "Filtered offsite": "offsite",
-    "Refused address": "address",
-}
-FAILURES = {
-    "CannotResolveHostError": "dns",
-    "DownloadTimeoutError": "timeout",
-    "DownloadConnectionRefusedError": "connection",
-    "DownloadCancelledError": "size",
-    "ResponseDataLossError": "truncated",
-    "UnsupportedURLSchemeError": "scheme",
-    "DownloadFailedError": "connection",
-    "BadResponse": "protocol",
-    "BadCertificate": "certificate",
-    "RedirectLoop": "redirect_loop",
-    "RedirectNowhere": "redirect_nowhere",
-}
+IGNORED = {"Forbidden by robots": "robots", "Filtered offsite": "offsite"}
+"""What Scrapy's own middlewares say when they drop a request, and the reason that it is."""
 _TOO_MANY_REDIRECTS = "max redirections reached"
 """What Scrapy's redirect middleware says of them when it drops a request."""
 
@@ -74,7 +61,7 @@ class RetryPolicy:
     """How long to wait and how often to try."""
 
     pause_ms: int
-    retry_delay_ms: int
+    retry_delay: RetryDelay
     max_attempts: int
 
     def settlement(self, attempt: Attempt) -> Settlement:
@@ -83,8 +70,10 @@ class RetryPolicy:
         settlement = self._settlement(outcome, attempt)
         if isinstance(outcome, Returned):
             return settlement
-        if not isinstance(outcome, Filtered | SetAside):
-            settlement.status, settlement.size = attempt.status, attempt.size
+        if not _is_untold(outcome):
+            is_given_up = isinstance(outcome, Failed)
+            settlement.status = attempt.answered if is_given_up else attempt.status
+            settlement.size = attempt.size
         if attempt.downloaded_at is not None:
             self._add_host(settlement, attempt, attempt.downloaded_at)
         return settlement
@@ -99,7 +88,7 @@ class RetryPolicy:
             case Filtered(reason):
                 settled = Settlement(token, "filtered", reason=reason)
             case Retry(entry, is_another):
-                delay_ms = 0 if is_another else self.retry_delay_ms * 2 ** (attempt.attempts - 1)
+                delay_ms = 0 if is_another else self.retry_delay.after_ms(attempt.attempts)
                 settled = Settlement(token, "retry", entry=entry, delay_ms=delay_ms)
             case PutOff(rest_ms):
                 settled = Settlement(token, "wait", delay_ms=rest_ms, hold_ms=rest_ms)
@@ -122,6 +111,14 @@ class RetryPolicy:
             settlement.hold_reason = _hold_reason(attempt)
 
 
+def _is_untold(outcome: Outcome) -> bool:
+    """Whether its response counts for nothing: it is no page, or another request asks the same
+    once more, of which the answer counts."""
+    return isinstance(outcome, Filtered | SetAside) or (
+        isinstance(outcome, Retry) and outcome.is_another
+    )
+
+
 def _rounded_up(rest_ms: int) -> int:
     return rest_ms + CLOCK_MS if rest_ms else 0
 
@@ -129,25 +126,20 @@ def _rounded_up(rest_ms: int) -> int:
 def _hold_reason(attempt: Attempt) -> str:
     """Why its host is to be left alone, whatever becomes of the URL."""
     if attempt.error is not None:
-        return _error_reason(attempt.error)
+        return meaning_of(attempt.error).reason
     return f"http_{attempt.last_status}" if attempt.last_status else ""
-
-
-def _error_reason(error: Exception) -> str:
-    name = type(error).__name__
-    return FAILURES.get(name, name)
 
 
 def failure_reason(attempt: Attempt) -> str:
     """Why a request failed, as a short word that can be counted; '' if it did not."""
     if attempt.callback_error:
-        return f"callback_{attempt.callback_error}"
+        return CALLBACK + attempt.callback_error
     if status := _refused_status(attempt):
         return f"http_{status}"
     if str(attempt.error or "") == _TOO_MANY_REDIRECTS:
-        return FAILURES["RedirectLoop"]
+        return MEANINGS[RedirectLoop].reason
     if attempt.error is not None and not isinstance(attempt.error, IgnoreRequest):
-        return _error_reason(attempt.error)
+        return meaning_of(attempt.error).reason
     return ""
 
 
@@ -164,4 +156,4 @@ def ignored_reason(error: Exception | None) -> str:
     for beginning, reason in IGNORED.items():
         if text.startswith(beginning):
             return reason
-    return "ignored"
+    return meaning_of(error or IgnoreRequest()).reason

@@ -6,6 +6,7 @@ import logging
 
 from crawlproj.discover.rules import Rules
 from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.pacing import RetryDelay
 from crawlproj.worker import replan
 from crawlproj.worker.outcome import RetryPolicy
 
@@ -15,9 +16,9 @@ logger = logging.getLogger(__name__)
 class PlanInUse:
     """The rules for links, and how often a page is tried, as they are now."""
 
-    def __init__(self, frontier: Frontier, retry_delay_s: float) -> None:
+    def __init__(self, frontier: Frontier, retry_delay: RetryDelay) -> None:
         self._frontier = frontier
-        self._retry_delay_ms = int(retry_delay_s * 1000)
+        self._retry_delay = retry_delay
         self.rules = Rules.of(frontier.plan)
         self.retry_policy = self._retry_policy()
 
@@ -30,4 +31,4 @@ class PlanInUse:
 
     def _retry_policy(self) -> RetryPolicy:
         plan = self._frontier.plan
-        return RetryPolicy(plan.delay_ms, self._retry_delay_ms, plan.max_attempts)
+        return RetryPolicy(plan.delay_ms, self._retry_delay, plan.max_attempts)

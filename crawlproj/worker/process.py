@@ -21,6 +21,8 @@ from crawlproj.worker import identity
 from crawlproj.worker.idle import Idle
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from scrapy import Spider
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
@@ -72,6 +74,8 @@ class Reports(Protocol):
     async def dead(self, attempt: Attempt, reason: str) -> None: ...
 
     async def lost(self, dead: list[tuple[str, float, bytes]]) -> None: ...
+
+    async def refused(self, ended: Iterable[tuple[Attempt, int | None]]) -> None: ...
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from crawlproj.errors import ConfigError, CrawlError
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.plan import CHANGEABLE, DOMAIN, Plan, shown, shown_name
 from crawlproj.frontier.plan_change import change_plan
+from crawlproj.frontier.shard import pages_used
 from crawlproj.urls import registrable_domain
 
 RAISED = ("pages", "pages_per_host", "pages_per_domain", "depth")
@@ -111,8 +112,7 @@ async def _refuse_too_few_pages(frontier: Frontier, becomes: Plan) -> None:
     """A budget that is used up before it is there would end the crawl at once."""
     if becomes.pages is None or frontier.plan.pages is not None:
         return
-    counts = await frontier.counts()
-    used = counts.get("done", 0) + counts.get("leased", 0)
+    used = pages_used(await frontier.counts())
     if becomes.pages <= used:
         raise ConfigError(
             f"pages={becomes.pages}: {used} are fetched or being fetched already; give more, or "

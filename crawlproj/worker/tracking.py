@@ -31,7 +31,8 @@ class Tracking:
     """The leases that the engine works on, and what is known of each so far."""
 
     def __init__(self, on_end: Callable[[Attempt], None]) -> None:
-        self._held: dict[tuple[int, int], tuple[Request, Attempt]] = {}
+        self._held: dict[tuple[int, int], Attempt] = {}
+        self._begun: dict[Request, Attempt] = {}
         self._on_end = on_end
 
     def listen(self, crawler: Crawler, engine: EngineWatch) -> None:
@@ -49,24 +50,19 @@ class Tracking:
         """The engine gets this request now."""
         name = (attempt.lease.shard, attempt.lease.token)
         request.meta[LEASE] = name
-        self._held[name] = request, attempt
+        self._held[name] = self._begun[request] = attempt
 
     def of(self, request: Request | None) -> Attempt | None:
         """The notes on a request that is leased. A copy of it, which has its meta too, is another
         request: what a callback downloads by itself is not the page it was called for."""
-        begun, attempt = self._named(request)
-        return attempt if begun is request else None
-
-    def _named(self, request: Request | None) -> tuple[Request, Attempt] | tuple[None, None]:
-        """The leased request that this one is, or was made from, and the notes on it."""
-        name = request.meta.get(LEASE) if request is not None else None
-        return self._held.get(name, (None, None)) if name else (None, None)
+        return None if request is None else self._begun.get(request)
 
     def sent_on(self, request: Request) -> Attempt | None:
         """The attempt that a downloader middleware goes on with by this request: a retry, or the
         target of a redirect. A request that the spider makes of a response or an error is a new
         one."""
-        _, attempt = self._named(request)
+        name = request.meta.get(LEASE)
+        attempt = self._held.get(name) if name else None
         return None if attempt is None or attempt.status or attempt.error is not None else attempt
 
     def is_sent_back(self, request: Request, attempt: Attempt) -> bool:
@@ -105,8 +101,8 @@ class Tracking:
             attempt.callback_error = type(failure.value).__name__
 
     def _ended(self, request: Request) -> None:
-        if attempt := self.of(request):
-            del self._held[request.meta[LEASE]]
+        if attempt := self._begun.pop(request, None):
+            self._held.pop((attempt.lease.shard, attempt.lease.token), None)
             self._on_end(attempt)
 
 

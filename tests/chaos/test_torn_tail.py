@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from crawlproj.frontier import burying
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.messages import Settlement
 from crawlproj.frontier.plan import Plan
@@ -41,7 +42,7 @@ async def settle(frontier: Frontier) -> None:
 
 async def reclaim(frontier: Frontier) -> None:
     await frontier.leave()
-    await frontier.reclaim()
+    await burying.reclaim(frontier.shards[0], frontier.worker)
 
 
 async def _files(server: RedisServer, work: Operation) -> tuple[bytes, bytes]:

@@ -96,7 +96,7 @@ def test_what_a_worker_held_is_taken_back_when_it_is_started_again_under_its_nam
 def test_a_second_worker_of_the_same_name_is_refused_while_the_first_works(tmp_path: Path) -> None:
     with trial(tmp_path) as crawl:
         named = {"CRAWL_WORKER_ID": "one", **PATIENT}
-        first = crawl.start(named, delay=10 * DELAY_S)
+        first = crawl.start(named, delay=4 * DELAY_S)
         crawl.wait_for_pages(1)
         second = crawl.start(named)
         assert second.wait() == "could not start"

@@ -49,7 +49,7 @@ class Collecting(Worker):
 
 
 def a_worker(frontier: Frontier) -> Collecting:
-    return Collecting(frontier, Judged(), prefetch=4, lease_timeout_s=60)
+    return Collecting(frontier, Judged(), connections=4, lease_timeout_s=60)
 
 
 def an_offline_worker() -> Collecting:

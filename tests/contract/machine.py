@@ -12,6 +12,7 @@ their own (…3, …4, …6, …), so that no two times come to depend on how fa
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import hypothesis.strategies as st
@@ -30,12 +31,13 @@ from crawlproj.frontier.bloom import Geometry, Replica
 from crawlproj.frontier.levels import FIRST, MOVED, seed_level
 from crawlproj.frontier.messages import Kind, Push, Settlement
 from crawlproj.frontier.plan import Plan
+from crawlproj.frontier.settling import Answer, settle
 from crawlproj.frontier.shard import Shard
 from crawlproj.frontier.wire import pack
 from crawlproj.worker import exchange
 from tests.contract.model import Model, Refused
 from tests.contract.mortal import Death, Died, Judged, hand_in
-from tests.lua.helpers import MINUTE_MS, HandCrawl, Worker, apart, entry
+from tests.lua.helpers import MINUTE_MS, HandCrawl, Worker, apart, entry, shown
 from tests.servers.redis import RedisServer
 
 STEP_MINUTES = 10
@@ -69,6 +71,7 @@ plans = st.builds(
     group=st.sampled_from(["host", "host", "domain"]),
     pages_per_domain=st.sampled_from([None, None, 4]),
     refresh=st.sampled_from([None, "1000000/s"]),
+    speculate=st.booleans(),
     seen_capacity=st.just(CAPACITY),
 )
 
@@ -107,11 +110,16 @@ class FrontierMachine(RuleBasedStateMachine):
     @initialize(given=plans, seeds=st.lists(pushes(), min_size=3, max_size=8))
     def begin(self, given: Plan, seeds: list[Push]) -> None:
         self.crawl.open(**vars(given))
+        if given.speculate:
+            # Leases mostly last a minute, so that what is older than three is copied.
+            self.crawl.redis.hset(self.crawl.key("durations"), "31", 1000)
         self.workers = {name: self.crawl.stranger(name) for name in WORKERS}
         sampled = self.workers["w1"].shard.sampled
         self.model = Model(given, lambda key: bool(sampled(key)))
         self.last_push: dict[str, list[Push]] = {}
         self.tokens: list[int] = []
+        self.reported: dict[str, int] = {}
+        self.last_settled: tuple[str, int, list[Settlement], Answer] | None = None
         for name in WORKERS[:2]:
             self.renew(name)
             self.workers[name].warm()
@@ -188,18 +196,32 @@ class FrontierMachine(RuleBasedStateMachine):
         token = data.draw(st.sampled_from(self.tokens))
         self._settle(name, [data.draw(_settlements(token))])
 
-    @precondition(lambda self: any(self.model.leased.values()))
+    @precondition(lambda self: self.last_settled)
+    @rule()
+    def settle_again_after_a_lost_reply(self) -> None:
+        assert self.last_settled is not None
+        name, number, batch, answer = self.last_settled
+        replies = self.crawl.redis.hgetall(self.crawl.key("replies"))
+        if pack(str(number)) not in b"".join(replies.values()):
+            return  # the worker was dead meanwhile, or has left
+        one = self._tick(name)
+        call = settle(one.shard, name, batch, call=number, is_repeated=True)
+        assert one.run(call) == answer
+
+    # A lease that another worker's copy has outrun may be there when the crawl has finished.
+    @precondition(lambda self: any(self.model.leased.values()) and self.model.status != "finished")
     @rule(
         data=st.data(),
-        links=st.lists(pushes(), max_size=6),
+        links=st.lists(pushes(), max_size=6, unique_by=lambda link: link.key),
         dies_before=st.sampled_from([None, "push", "settle"]),
     )
     def hand_in_a_page(self, data: st.DataObject, links: list[Push], dies_before: Death) -> None:
+        """Of a link that it meets twice, a worker sends the first alone."""
         name = data.draw(st.sampled_from(self._holders()))
         token = data.draw(st.sampled_from(list(self.model.leased[name])))
         settlement, links = data.draw(_settlements(token)), self._grouped(links)
         one = self._tick(name)
-        worker = self.worker_class(one.frontier, Judged(), prefetch=1, lease_timeout_s=1)
+        worker = self.worker_class(one.frontier, Judged(), connections=1, lease_timeout_s=1)
         work = hand_in(worker, links, settlement, dies_before)
         try:
             self.crawl.run(work)
@@ -226,6 +248,7 @@ class FrontierMachine(RuleBasedStateMachine):
         """What it knew is gone; the next of its name begins with what Redis has."""
         self.workers[name] = self.crawl.stranger(name)
         self.last_push.pop(name, None)
+        self.reported.pop(name, None)
 
     @rule(name=workers)
     def renew(self, name: str) -> None:
@@ -237,6 +260,7 @@ class FrontierMachine(RuleBasedStateMachine):
                 0,
                 len(self.model.leased.get(name, ())),
                 False,
+                self.model.outrun(name),
             ),
         )
 
@@ -255,13 +279,19 @@ class FrontierMachine(RuleBasedStateMachine):
         who calls next has had no answer yet."""
         self.stepped_minutes = minutes
 
-    @rule(name=workers)
-    def reclaim(self, name: str) -> None:
-        def real() -> tuple[int, int, int]:
-            reclaimed = self._tick(name).reclaim()
-            return reclaimed.workers, reclaimed.queued, len(reclaimed.dead)
+    @rule(name=workers, reports=st.booleans())
+    def reclaim(self, name: str, reports: bool = True) -> None:
+        """What it does not report, because it has not heard of it, it is told again."""
+        reported = self.reported.get(name, 0)
 
-        self._both(real, self.model.reclaim)
+        def real() -> tuple[int, int, list[str], int]:
+            found = self._tick(name).reclaim(reported=reported)
+            if reports:
+                self.reported[name] = found.told
+            lost = sorted(host + shown(stored) for host, _, stored in found.dead)
+            return found.workers, found.queued, lost, found.told
+
+        self._both(real, lambda: self.model.reclaim(name, reported))
 
     @rule(name=workers)
     def leave(self, name: str) -> None:
@@ -362,7 +392,15 @@ class FrontierMachine(RuleBasedStateMachine):
         return sorted(name for name, leases in self.model.leased.items() if leases)
 
     def _settle(self, name: str, batch: list[Settlement]) -> None:
-        self._both(lambda: self._tick(name).settle(*batch), lambda: self.model.settle(name, batch))
+        shard = self.workers[name].shard
+        number = shard.number_settlement()
+
+        def real() -> list[int]:
+            answer = self._tick(name).run(settle(shard, name, batch, call=number))
+            self.last_settled = name, number, batch, answer
+            return answer.late
+
+        self._both(real, lambda: self.model.settle(name, batch))
 
     def _tick(self, name: str) -> Worker:
         self.model.now += STEP_MINUTES
@@ -376,6 +414,24 @@ class FrontierMachine(RuleBasedStateMachine):
     @staticmethod
     def _both(real: Any, modelled: Any) -> None:
         assert _outcome(real) == _outcome(modelled)
+
+
+class SpeculatingMachine(FrontierMachine):
+    """Begins with leases of which each has a copy, where its host allows that."""
+
+    @initialize(given=plans, seeds=st.lists(pushes(), min_size=3, max_size=8))
+    def begin(self, given: Plan, seeds: list[Push]) -> None:
+        super().begin(replace(given, speculate=True, per_host=2, delay_s=0), seeds)
+        self.lease("w1", 5)
+        self.lease("w2", 5)
+
+    @precondition(lambda self: self.model.pairs())
+    @rule(data=st.data())
+    def settle_both(self, data: st.DataObject) -> None:
+        """One after the other, whichever is first."""
+        pair = data.draw(st.sampled_from(self.model.pairs()))
+        for name, token in data.draw(st.permutations(pair)):
+            self._settle(name, [data.draw(_settlements(token))])
 
 
 def _outcome(operation: Any) -> Any:

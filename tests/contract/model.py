@@ -21,6 +21,8 @@ from tests.lua import helpers
 from tests.lua.helpers import MINUTE_MS, shown
 
 SECOND = 1 / 60
+OLD_AFTER = 3
+"""From when on a lease is copied, if leases mostly last a minute."""
 
 
 class Refused(Exception):
@@ -59,6 +61,7 @@ class Host:
     failures: int = 0
     hold: float | None = None
     kept: int = 0
+    copies: int = 0
     group: str = ""
     per: int | None = None
     pause: int | None = None
@@ -99,6 +102,7 @@ class Group:
     hold: int | None = None
     per: int | None = None
     kept: int = 0
+    copies: int = 0
 
     @property
     def due(self) -> int:
@@ -121,6 +125,9 @@ class Model:
         self.delayed: list[tuple[float, bytes, Url]] = []
         self.leased: dict[str, dict[int, Url]] = {}
         self.kept: set[int] = set()
+        self.twins: dict[int, int | None] = {}
+        self.leased_at: dict[int, int] = {}
+        self.untold: dict[str, tuple[int, list[Url]]] = {}
         self.dead: dict[int, tuple[Url, str, int]] = {}
         self.workers: dict[str, int] = {}
         self.seen: set[str] = set()
@@ -159,13 +166,13 @@ class Model:
             return self.status, []
         self._promote_due()
         status: State = "running"
-        for_links = inf
+        for_links, most = inf, wanted
         if self.plan.pages is not None:
             left = self.plan.pages - self._used()
-            for_links, wanted = left - self._reserved(), min(wanted, left)
-            status = "running" if wanted > 0 else "limit"
+            for_links, most = left - self._reserved(), min(wanted, left)
+            status = "running" if most > 0 else "limit"
         leases: list[Taken] = []
-        while len(leases) < wanted and (line := self._ready()):
+        while len(leases) < most and (line := self._ready()):
             name = self._line(line[0])[0] if line[0] in self.groups else line[0]
             is_for_links = _is_link(self.hosts[name].rank or 0)
             if is_for_links and for_links <= 0 and not self._is_to_drop(name):
@@ -176,7 +183,7 @@ class Model:
                 self._place_groups()
             else:
                 leases.append(self._lease_first_of(name, worker))
-        return status, leases
+        return status, leases + self._copy(worker, wanted - len(leases))
 
     def settle(self, worker: str, batch: list[Settlement]) -> list[int]:
         late = [one.token for one in batch if not self._settle(worker, one)]
@@ -212,27 +219,47 @@ class Model:
         self.workers[worker] = self.now + minutes
         return known
 
+    def outrun(self, worker: str) -> tuple[tuple[int, int], ...]:
+        """What its heartbeat tells it of leases that its twins have won."""
+        held = self.leased.get(worker, {})
+        return tuple((0, token) for token in held if self.twins.get(token, 0) is None)
+
+    def pairs(self) -> list[list[tuple[str, int]]]:
+        """Leases of one URL by two workers, each with its holder."""
+        held = [(name, token) for name, leases in self.leased.items() for token in leases]
+        found = [(one, self._twin_of(one[1])) for one in held]
+        return [[one, twin] for one, twin in found if twin and one[1] < twin[1]]
+
     def leave(self, worker: str) -> bool:
-        if self.leased.get(worker):
+        if self.leased.get(worker) or worker in self.untold:
             if worker in self.workers:
                 self.workers[worker] = self.now
             return False
         self.workers.pop(worker, None)
         return True
 
-    def reclaim(self) -> tuple[int, int, int]:
+    def reclaim(self, caller: str, reported: int) -> tuple[int, int, list[str], int]:
         lost = sorted((due, name) for name, due in self.workers.items() if due <= self.now)
+        told, to_report = self.untold.pop(caller, (reported, []))
+        told, to_report = max(told, reported), to_report[max(0, reported - told + len(to_report)) :]
         queued = dead = 0
         for _, worker in lost:
             for nth, (token, url) in enumerate(list(self.leased.get(worker, {}).items())):
-                if self._take_back(worker, token, url.tried(), nth * SECOND):
-                    queued += 1
-                else:
+                ended = self._take_back(worker, token, url.tried(), nth * SECOND)
+                queued += ended is True
+                if ended is False:
                     dead += 1
+                    to_report.append(url.tried())
             del self.workers[worker]
+            _, inherited = self.untold.pop(worker, (0, []))
+            to_report += inherited
+            told += len(inherited)
+        told += dead
+        if to_report:
+            self.untold[caller] = told, to_report
         self.counts["reclaimed"] += queued + dead
         self._place_touched()
-        return len(lost), queued, dead
+        return len(lost), queued, sorted(url.host + shown(url.entry) for url in to_report), told
 
     def set_state(self, wanted: State, allowed_from: list[State]) -> State:
         if wanted == "stopping" and not any(due >= self.now for due in self.workers.values()):
@@ -325,6 +352,7 @@ class Model:
                     self._line(name),
                     group.kept,
                     self._reserved(group=name),
+                    group.copies,
                 )
                 for name, group in self.groups.items()
             },
@@ -338,7 +366,10 @@ class Model:
                 if held
             },
             kept=set(self.kept),
+            twins=dict(self.twins),
+            leased_at=dict(self.leased_at),
             dead={(*_url(url), *rest) for url, *rest in self.dead.values()},
+            untold={name: sorted(map(_url, urls)) for name, (_, urls) in self.untold.items()},
             workers=dict(self.workers),
             about={name: {} for name in self.workers},
             seeds=set(self.seeds),
@@ -401,6 +432,8 @@ class Model:
         host.out += 1
         self._tokens += 1
         self.leased.setdefault(worker, {})[self._tokens] = url
+        if self.plan.speculate:
+            self.leased_at[self._tokens] = self.now
         self._count(queued=-1, leased=1, reserved=-url.is_seed)
         if host.group:
             self.groups[host.group].out += 1
@@ -410,6 +443,69 @@ class Model:
         self._place_groups()
         return self._tokens, url, host.failures, host.pages, host.group
 
+    def _copy(self, worker: str, most: int) -> list[Taken]:
+        """Lease what others have had for long once more."""
+        copies: list[Taken] = []
+        held = {
+            token: (name, url)
+            for name, leases in self.leased.items()
+            for token, url in leases.items()
+        }
+        for token in sorted(self.leased_at, key=lambda one: (self.leased_at[one], str(one))):
+            if len(copies) >= most or self.leased_at[token] + OLD_AFTER > self.now:
+                break
+            holder, url = held[token]
+            if holder != worker and token not in self.kept and self._has_connection(url.host):
+                copies.append(self._copy_to(worker, token, url))
+        return copies
+
+    def _copy_to(self, worker: str, token: int, url: Url) -> Taken:
+        host = self.hosts[url.host]
+        self._tokens += 1
+        self.twins |= {token: self._tokens, self._tokens: token}
+        del self.leased_at[token]
+        self.leased.setdefault(worker, {})[self._tokens] = url
+        host.out += 1
+        host.copies += 1
+        if host.group:
+            self.groups[host.group].out += 1
+            self.groups[host.group].copies += 1
+            self.leased_of[self._tokens] = host.group
+        self._place(host)
+        self._place_groups()
+        self._count(copies=1)
+        return self._tokens, url, host.failures, host.pages, host.group
+
+    def _has_connection(self, name: str) -> bool:
+        """Whether one more request may be made to a host this instant, whatever it has queued."""
+        host = self.hosts[name]
+        most: float = 1 if host.failures else host.per or self.plan.per_host
+        if host.group and self._is_paced:
+            group = self.groups[host.group]
+            most = 1 if host.failures else inf
+            if not self._is_free(group, group.per or self.plan.per_host):
+                return False
+        return self._is_free(host, most)
+
+    def _is_free(self, unit: Host | Group, connections: float) -> bool:
+        resting = sum(due > self.now for due in unit.cooling)
+        return (unit.hold or 0) <= self.now and unit.out + resting < connections
+
+    def _twin_of(self, token: int) -> tuple[str, int] | None:
+        """Who holds the same URL, and by which token."""
+        other = self.twins.get(token)
+        holders = [name for name, leases in self.leased.items() if other in leases]
+        return (holders[0], other) if other is not None and holders else None
+
+    def _withdraw(self, worker: str, token: int) -> None:
+        """A lease ends of which nothing comes for its URL."""
+        host = self._touch(self.leased[worker][token].host)
+        host.copies -= 1
+        if group := self.leased_of.get(token):
+            self.groups[group].copies -= 1
+        self._end(worker, token)
+        self._count(leased=1)
+
     def _settle(self, worker: str, how: Settlement) -> bool:
         url = self.leased.get(worker, {}).get(how.token)
         if url is None:
@@ -418,11 +514,27 @@ class Model:
             minutes = (how.pause_ms - how.ended_ago_ms) // MINUTE_MS
             self._judge(self._release(how.token, url, minutes, how.pause_ms > 0), url, how)
         self._settle_in(self._touch(url.host), how.group, 0)
+        twin = self._twin_of(how.token)
+        if how.token in self.twins and self.twins[how.token] is None:
+            self._withdraw(worker, how.token)
+            self._count(late=-1)  # it was counted when its twin won
+            return False
+        if twin and how.verdict in ("retry", "wait", "return"):
+            self._withdraw(worker, how.token)
+            self._count_response(how)
+            return True
         if how.verdict == "keep":
             self._keep(how.token, self._touch(url.host))
             return True
+        if twin:
+            self.twins[twin[1]] = None
+            self._count(late=1)
         group = self.leased_of.get(how.token, "")
-        host = self._end(worker, how.token)
+        self._decide(url, how, self._end(worker, how.token), group)
+        self._count_response(how)
+        return True
+
+    def _decide(self, url: Url, how: Settlement, host: Host, group: str) -> None:
         match how.verdict:
             case "done":
                 host.pages += 1
@@ -446,10 +558,11 @@ class Model:
                 self._delay(how.token, url, how.delay_ms // MINUTE_MS)
             case "return":
                 self._enqueue(url, first=True)
+
+    def _count_response(self, how: Settlement) -> None:
         if how.status:
             self._count(**{f"status:{how.status}": 1})
         self._count(bytes=how.size)
-        return True
 
     def _rest(self, host: str, how: Settlement, counted_as: str) -> None:
         if how.entry:
@@ -496,6 +609,8 @@ class Model:
             self._count_kept(token, host, -1)
         self.kept.discard(token)
         self.leased_of.pop(token, None)
+        self.leased_at.pop(token, None)
+        self.twins.pop(token, None)
         self._count(leased=-1)
         return host
 
@@ -536,11 +651,18 @@ class Model:
             keeper = self.groups[group] if group and self._is_paced else host
             keeper.per = per_host if per_host != self.plan.per_host else None
 
-    def _take_back(self, worker: str, token: int, url: Url, apart: float) -> bool:
+    def _take_back(self, worker: str, token: int, url: Url, apart: float) -> bool | None:
+        """Whether it is queued again, or None if it is another's."""
         if token not in self.kept:
             own_pause = self.hosts[url.host].pause or 0
             minutes = max(self.plan.delay_ms // MINUTE_MS, own_pause)
             self._release(token, url, minutes, minutes > 0)
+        twin = self._twin_of(token)
+        if twin or self.twins.get(token, 0) is None:
+            if twin:
+                self.leased[twin[0]][twin[1]] = self.leased[twin[0]][twin[1]].tried()
+            self._withdraw(worker, token)
+            return None
         self._end(worker, token)
         if url.attempts >= self.plan.max_attempts:
             self._bury(url, "worker_lost")
@@ -664,11 +786,10 @@ class Model:
         if self._is_paced:
             free = (group.per or plan.per_host) - group.out - len(group.cooling)
         if plan.pages_per_domain and not self.hosts[first].next_has_moved:
-            free = min(free, plan.pages_per_domain - group.pages - group.out - group.kept)
+            taken = group.pages + group.out + group.kept - group.copies
+            free = min(free, plan.pages_per_domain - taken)
             if self.hosts[first].next_is_link:
-                reserved = self._reserved(group=name)
-                taken = group.pages + group.out + group.kept + reserved
-                free = min(free, plan.pages_per_domain - taken)
+                free = min(free, plan.pages_per_domain - taken - self._reserved(group=name))
         return not group.hold and free > 0
 
     @property
@@ -690,7 +811,7 @@ class Model:
             free = 1 - host.out - len(host.cooling)
         if self.plan.pages_per_host and not host.next_has_moved:
             reserved = self._reserved(host=host) if host.next_is_link else 0
-            taken = host.pages + host.out + host.kept + reserved
+            taken = host.pages + host.out + host.kept - host.copies + reserved
             free = min(free, self.plan.pages_per_host - taken)
         return free
 
@@ -753,6 +874,7 @@ def _record(host: Host, reserved: int) -> helpers.Host:
         host.per,
         host.pause,
         reserved,
+        host.copies,
     )
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import pytest
 
 from crawlproj.frontier.clock import clock_s
-from crawlproj.frontier.messages import Push, Settlement
+from crawlproj.frontier.messages import Lease, Push, Settlement
+from crawlproj.frontier.outcomes import Attempt
 from crawlproj.frontier.scripts import script
 from crawlproj.worker import heartbeat
 from crawlproj.worker.exchange import Worker
@@ -47,17 +49,32 @@ async def hand_in(
         worker.begun = 1
         for link in links:
             worker.push(link)
-        worker.end(settlement)
+        worker.end(judged(settlement))
         await worker.flush()
     finally:
         shard.client = client
 
 
-class Judged(Hooks):
-    """Hooks in which a settlement is its own verdict."""
+@dataclass(slots=True)
+class JudgedAttempt(Attempt):
+    """An attempt whose verdict is known."""
 
-    async def verdict(self, ended: Settlement) -> tuple[int, Settlement]:
-        return 0, ended
+    settlement: Settlement | None = None
+
+
+def judged(settlement: Settlement) -> Attempt:
+    """An attempt that ends with this settlement, where a worker has the hooks `Judged`. It was
+    begun before all links, and so answers for all of them."""
+    return JudgedAttempt(Lease(0, settlement.token, "http://a", 0, b""), settlement=settlement)
+
+
+class Judged(Hooks):
+    """Hooks that know no verdict but that of an attempt that brings it."""
+
+    async def verdict(self, ended: Attempt) -> tuple[int, Settlement]:
+        assert isinstance(ended, JudgedAttempt)
+        assert ended.settlement is not None
+        return 0, ended.settlement
 
 
 def let_pass(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from crawlproj.frontier import scripts
 from crawlproj.worker.exchange import Worker
-from tests.contract.machine import TIMEOUT_MINUTES, FrontierMachine
+from tests.contract.machine import TIMEOUT_MINUTES, FrontierMachine, SpeculatingMachine
 from tests.lua.helpers import MINUTE_MS
 
 
@@ -77,6 +77,11 @@ PLANTED = [
         },
     ),
     Bug(
+        "both who hold a URL settle it",
+        {"_copies.lua": ("    save_twin(twin, twin.lease[3], twins.OUTRUN)\n", "")},
+        SpeculatingMachine,
+    ),
+    Bug(
         "a lease ends when it is old, though its worker lives",
         {
             "lease.lua": (
@@ -85,7 +90,7 @@ PLANTED = [
                 "cmsgpack.pack(name, level, entry, false, group or false, NOW)\n",
             ),
             "reclaim.lua": (
-                "count('reclaimed', queued + #dead)\n",
+                "count('reclaimed', queued + dead)\n",
                 "for _, worker in ipairs(redis.call('ZRANGE', WORKERS, 0, -1)) do\n"
                 "  local held = redis.call('HGETALL', LEASED .. worker)\n"
                 "  for i = 1, #held, 2 do\n"
@@ -96,7 +101,7 @@ PLANTED = [
                 "    end\n"
                 "  end\n"
                 "end\n"
-                "count('reclaimed', queued + #dead)\n",
+                "count('reclaimed', queued + dead)\n",
             ),
         },
     ),

@@ -90,9 +90,11 @@ async def crawl_all(frontier: Frontier, batch: int = 7) -> list[str]:
 
 
 async def done(frontier: Frontier, leases: list[Lease], **how: Any) -> int:
-    return await frontier.settle(
+    """Settle pages; how many came late."""
+    late = await frontier.settle(
         (lease.shard, Settlement(lease.token, "done", **how)) for lease in leases
     )
+    return len(late)
 
 
 async def bits_of_redis(shard: Shard) -> dict[int, set[int]]:

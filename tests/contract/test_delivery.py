@@ -18,10 +18,11 @@ from crawlproj.items import PageItem
 from crawlproj.output.store import writer
 from crawlproj.output.store.opening import open_database
 from crawlproj.output.store.writer import PageWriter
+from crawlproj.running import Tally
 from crawlproj.server.connection import connect
 from crawlproj.worker.exchange import Worker
 from crawlproj.worker.hooks import Hooks
-from tests.contract.mortal import Judged
+from tests.contract.mortal import Judged, judged
 from tests.lua.helpers import CRAWL, A, link
 from tests.servers.frontier import push_all
 from tests.servers.redis import PATIENCE, RedisServer
@@ -76,14 +77,14 @@ async def test_a_page_waits_for_the_store_while_its_host_and_others_go_on(
         await frontier.renew(1_000_000, {})
         await push_all(frontier, [link(A, "/1"), link(A, "/2"), link(A, "/3")])
         hooks = Stored()
-        worker = Worker(frontier, hooks, prefetch=4, lease_timeout_s=60)
+        worker = Worker(frontier, hooks, connections=4, lease_timeout_s=60)
         (first,) = (await frontier.lease(2)).leases
         worker.begun = 1
-        worker.end(Settlement(first.token, "done"))
+        worker.end(judged(Settlement(first.token, "done")))
         await worker.flush()
         (second,) = (await frontier.lease(1)).leases  # its host is free
         worker.begun += 1
-        worker.end(Settlement(second.token, "filtered", reason="x"))
+        worker.end(judged(Settlement(second.token, "filtered", reason="x")))
         await worker.flush()
         counts = await frontier.counts()
         assert "done" not in counts and counts["filtered:x"] == 1
@@ -93,12 +94,25 @@ async def test_a_page_waits_for_the_store_while_its_host_and_others_go_on(
         assert ((await frontier.counts())["done"], worker.begun) == (1, 0)
 
 
+async def test_a_worker_counts_what_was_still_its_own_to_settle(frontier: Frontier) -> None:
+    async with asyncio.timeout(60 * PATIENCE):
+        await frontier.renew(1_000_000, {})
+        await push_all(frontier, [link(A, "/1")])
+        worker = Worker(frontier, Judged(), connections=4, lease_timeout_s=60)
+        (lease,) = (await frontier.lease(2)).leases
+        worker.begun = 2
+        for token, size in ((lease.token, 10), (lease.token + 1, 20)):
+            worker.end(judged(Settlement(token, "done", size=size)))
+        await worker.flush()
+        assert (worker.tally, worker.begun) == (Tally(pages=1, bytes=10), 0)
+
+
 async def test_a_worker_commits_when_it_has_nothing_else_to_do_and_begins_nothing_while_full(
     frontier: Frontier,
 ) -> None:
     async with asyncio.timeout(60 * PATIENCE):
         hooks = Stored()
-        worker = Worker(frontier, hooks, prefetch=4, lease_timeout_s=60)
+        worker = Worker(frontier, hooks, connections=4, lease_timeout_s=60)
         await worker.start()
         await push_all(frontier, [link(A, "/1"), link(A, "/2")])
         while not worker.leased_ahead:
@@ -109,7 +123,7 @@ async def test_a_worker_commits_when_it_has_nothing_else_to_do_and_begins_nothin
         for _ in range(2):
             while (lease := worker.take()) is None:
                 await asyncio.sleep(0.01)
-            worker.end(Settlement(lease.token, "done"))
+            worker.end(judged(Settlement(lease.token, "done")))
         while (await frontier.counts()).get("done") != 2:
             await asyncio.sleep(0.01)
         assert hooks.store.committed == 2
@@ -120,12 +134,12 @@ async def test_a_worker_that_leaves_has_its_pages_committed_and_settled(
     frontier: Frontier,
 ) -> None:
     async with asyncio.timeout(60 * PATIENCE):
-        worker = Worker(frontier, Stored(), prefetch=4, lease_timeout_s=60)
+        worker = Worker(frontier, Stored(), connections=4, lease_timeout_s=60)
         await frontier.renew(1_000_000, {})
         await push_all(frontier, [link(A, "/1")])
         (lease,) = (await frontier.lease(1)).leases
         worker.begun = 1
-        worker.end(Settlement(lease.token, "done"))
+        worker.end(judged(Settlement(lease.token, "done")))
         await worker.close()
         counts = await frontier.counts()
         assert (counts["done"], counts.get("leased", 0)) == (1, 0)
@@ -144,10 +158,10 @@ async def test_a_page_whose_rows_a_slow_disk_does_not_have_yet_waits_and_its_hos
         async with asyncio.timeout(60 * PATIENCE):
             await frontier.renew(1_000_000, {})
             await push_all(frontier, [link(A, "/1"), link(A, "/2")])
-            worker = Worker(frontier, OnASlowDisk(), prefetch=4, lease_timeout_s=60)
+            worker = Worker(frontier, OnASlowDisk(), connections=4, lease_timeout_s=60)
             (first,) = (await frontier.lease(2)).leases
             worker.begun = 1
-            worker.end(Settlement(first.token, "done"))
+            worker.end(judged(Settlement(first.token, "done")))
             handing_in = asyncio.create_task(worker.flush())
             while not (await frontier.lease(1)).leases:
                 await asyncio.sleep(0.01)
@@ -168,7 +182,9 @@ async def test_bodies_of_pages_that_end_while_a_disk_is_stuck_fill_the_store(
 
     class Kept(Hooks):
         store = PageWriter(
-            open_database(f"sqlite:///{tmp_path}/pages.db", tmp_path / "site"), CRAWL
+            open_database(f"sqlite:///{tmp_path}/pages.db", tmp_path / "site"),
+            CRAWL,
+            lambda: "epoch",
         )
 
         async def verdict(self, ended: Attempt) -> tuple[int, Settlement]:
@@ -183,7 +199,7 @@ async def test_bodies_of_pages_that_end_while_a_disk_is_stuck_fill_the_store(
         async with asyncio.timeout(60 * PATIENCE):
             await frontier.renew(1_000_000, {})
             await push_all(frontier, [link(A, "/1"), link(A, "/2")])
-            worker = Worker(frontier, hooks, prefetch=4, lease_timeout_s=60)
+            worker = Worker(frontier, hooks, connections=4, lease_timeout_s=60)
             hooks.store.start()
             handing_in = None
             for name in ("1", "2"):

@@ -103,6 +103,13 @@ async def test_a_link_is_known_however_it_is_spelled(
     assert await queued_after(redis_server.url, pages) == {"http://a/x"}
 
 
+def test_a_link_that_waits_to_be_pushed_is_collected_once_and_not_known_yet() -> None:
+    worker, base = an_offline_worker(), normalise("http://a/")
+    for _ in range(2):
+        discovery_of(worker).follow(["/x"], base, 1, str(base))
+    assert (len(worker.collected), len(worker.known_links)) == (1, 0)
+
+
 @pytest.mark.parametrize(("keeps", "referer"), [(True, "http://a/"), (False, "")])
 def test_where_a_link_was_found_is_kept_unless_the_crawl_goes_without(
     keeps: bool, referer: str

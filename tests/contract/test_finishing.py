@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from crawlproj.frontier.messages import Lease, Push, Settlement, State
 from crawlproj.frontier.refusals import CrawlFinished
 from crawlproj.frontier.shard import Shard
 from crawlproj.operate import dead_letters
+from crawlproj.worker.finish import StateHandler
 from tests.contract.shared_crawl import (
     SharedCrawl,
     crawl_all,
@@ -316,3 +318,27 @@ async def test_workers_that_move_budget_at_the_same_time_move_it_once(sharded: S
     await crawl_all(workers[0], 1)
     assert (await workers[0].counts())["done"] == 30
     assert sum(state.meta["pages"] for state in sharded.states()) == 30
+
+
+async def test_who_hears_late_of_the_end_stays_if_the_crawl_goes_on(crawl: SharedCrawl) -> None:
+    """A seed of its own has opened it again, or still waits to be pushed."""
+    frontier = await crawl.join("w")
+    await push_all(frontier, web(1))
+    await crawl_all(frontier)
+    assert await frontier.finish() == "finished"
+    closed: list[str] = []
+    idle = SimpleNamespace(reason="", may_end=lambda discovered: True)
+    engine = SimpleNamespace(close=closed.append)
+    process: Any = SimpleNamespace(
+        engine=engine, frontier=frontier, has_more=lambda: False, idle=idle
+    )
+    worker: Any = SimpleNamespace(backlog=1)
+    handler = StateHandler(process, worker, crawl_end=SimpleNamespace())  # type: ignore[arg-type]
+    await handler.obey("finished")
+    worker.backlog = 0
+    await frontier.reopen()
+    await handler.obey("finished")
+    assert closed == []
+    assert await frontier.finish() == "finished"
+    await handler.obey("finished")
+    assert closed == ["finished"]

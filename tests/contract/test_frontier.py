@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ from tests.contract.shared_crawl import (
     web,
 )
 from tests.lua.helpers import CRAWL, MINUTE_MS, link, seed, shown, unfiltered
-from tests.servers.frontier import push_all
+from tests.servers.frontier import push_all, reclaim
 
 
 async def test_several_workers_fetch_every_url_exactly_once(crawl: SharedCrawl) -> None:
@@ -66,7 +67,7 @@ async def test_what_a_dead_worker_held_is_fetched_by_another(crawl: SharedCrawl)
     lost = (await silent.lease(6)).leases
     assert len(lost) >= 6
     crawl.at(2)
-    reclaimed = await living.reclaim()
+    reclaimed = await reclaim(living)
     assert (reclaimed.workers, reclaimed.queued) == (1, len(lost))
     assert len(await crawl_all(living)) == 12
     assert await done(silent, lost) == len(lost)
@@ -135,7 +136,7 @@ async def test_a_flushed_script_cache_is_invisible(crawl: SharedCrawl) -> None:
     leases = (await worker.lease(12)).leases
     crawl.flush_scripts()
     assert await done(worker, leases) == 0
-    for operation in (worker.reclaim, worker.leave, worker.finish):
+    for operation in (partial(reclaim, worker), worker.leave, worker.finish):
         crawl.flush_scripts()
         await operation()
 
@@ -156,7 +157,7 @@ async def test_an_operation_that_is_repeated_after_a_lost_reply_is_harmless(
     for _ in range(2):
         await worker.renew(MINUTE_MS, {})
         await worker.widen_scope(["a"])
-        await worker.reclaim()
+        await reclaim(worker)
         await worker.finish()
     crawl.at(2)
     assert len(await crawl_all(worker)) == 13 - len(leases)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from crawlproj.frontier import keys
+from crawlproj.frontier import history, keys
 from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.history import Moment, Span
 from crawlproj.frontier.messages import Settlement
-from crawlproj.operate import history
-from crawlproj.operate.history import Moment, Span
 from crawlproj.operate.purge import purge
 from tests.contract.shared_crawl import SharedCrawl, done, web
 from tests.lua.helpers import CRAWL, MINUTE_MS

@@ -18,10 +18,11 @@ from crawlproj.commands.purge import Command
 from crawlproj.config import Config
 from crawlproj.discover.seeds import SeedIntake, SeedList, parse_seed
 from crawlproj.errors import ConfigError, CrawlError
-from crawlproj.frontier import keys
+from crawlproj.frontier import burying, keys
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.messages import Lease, Push
 from crawlproj.frontier.outcomes import PutOff
+from crawlproj.frontier.pacing import RetryDelay
 from crawlproj.frontier.plan import Plan
 from crawlproj.frontier.records import RecordError, address, decode
 from crawlproj.frontier.refusals import CrawlDamaged
@@ -180,7 +181,7 @@ async def test_a_msgpack_bomb_is_refused_by_python_and_by_the_scripts(
     assert [letter async for letter in frontier.shards[0].dead()] == []
     assert await frontier.shards[0].retry_dead([77]) == 0
     await frontier.lease(1)
-    await frontier.shards[0].reclaim()
+    await burying.reclaim(frontier.shards[0], frontier.worker)
     now = await status.read(Frontier(frontier.client, CRAWL, "look"), in_detail=True)
     assert now.balance == 0
     assert now.slowest == now.held == ()
@@ -263,7 +264,7 @@ async def test_robots_rules_that_are_not_ours_are_fetched_again(
         asked.append,
         user_agent="me",
         max_attempts=3,
-        retry_delay_s=1,
+        retry_delay=RetryDelay(1000, 1000),
         longest_pause_s=60,
     )
     key = keys.robots(CRAWL, 0, A)

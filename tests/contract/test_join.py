@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import Callable
@@ -17,21 +18,25 @@ from scrapy.utils.test import get_crawler
 from crawlproj.config import Config
 from crawlproj.discover.seeds import SeedList, parse_seed
 from crawlproj.errors import ConfigError, CrawlError
-from crawlproj.frontier import keys, plan_change
+from crawlproj.frontier import keys, noticeboard, plan_change
 from crawlproj.frontier.frontier import Frontier
-from crawlproj.frontier.messages import Settlement
+from crawlproj.frontier.messages import Arrival, Settlement
 from crawlproj.frontier.plan import Plan
 from crawlproj.frontier.refusals import CrawlNewer
 from crawlproj.frontier.shard import Shard
+from crawlproj.frontier.worker_names import marked
+from crawlproj.operate.draining import drain
+from crawlproj.operate.purge import purge
 from crawlproj.server.connection import connect
 from crawlproj.worker import replan
 from crawlproj.worker.idle import Idle
-from crawlproj.worker.join import join, seed_list
+from crawlproj.worker.join import join, seed_list, seed_list_of
 from crawlproj.worker.next_crawl import NextCrawl
 from tests.lua.helpers import link, seed, set_clock
 from tests.servers.frontier import push_all
 from tests.servers.redis import RedisServer
 
+WAITS = Arrival(brings_seed=False)
 BEGUN_WITH = {"minutes": 1 / 7, "give_up": 3, "max_attempts": 5, "seen_capacity": 1000}
 OTHERS: list[dict[str, Any]] = [
     {"minutes": 9.0},
@@ -227,6 +232,20 @@ def test_a_crawl_that_is_not_called_like_its_spider_has_seeds_of_its_own(
     assert seed_list(None, Settings(settings), made, crawl).key == key
 
 
+@pytest.mark.parametrize(
+    ("crawl", "key"), [("docs", "docs:start_urls"), ("books", "all"), ("unknown", "all")]
+)
+async def test_seeds_are_pushed_where_workers_look_also_without_their_spider(
+    redis_server: RedisServer, crawl: str, key: str
+) -> None:
+    client = await connect(redis_server.url)
+    for begun in ("docs", "books"):
+        await Frontier(client, begun, "w").open(Plan(spider="books", seen_capacity=1000), "run")
+    elsewhere = Settings({"REDIS_START_URLS_KEY": "all"})
+    assert (await seed_list_of(client, elsewhere, crawl)).key == key
+    await client.aclose()
+
+
 # What can be changed
 
 
@@ -335,6 +354,18 @@ async def test_a_page_budget_that_the_crawl_lacks_is_added_exactly_on_all_shards
         await worker.renew(6_000_000, {})
         assert worker.plan.pages == 17
         assert await fetch_all(worker) == 17
+
+
+async def test_a_page_budget_that_is_used_up_by_revisits_is_refused(
+    redis_server: RedisServer,
+) -> None:
+    """Each is a page of it: the crawl would end at once, and filter all that is queued."""
+    async with await connect(redis_server.url) as client:
+        worker = await begun(client)
+        used = (await worker.counts())["done"] + 2
+        await client.hincrby(keys.counts("c", 1), "revisits", 100)
+        with pytest.raises(ConfigError, match=f"{used + 100} are fetched or being fetched already"):
+            await replan.change(Frontier(client, "c", "command"), {"pages": used + 50})
 
 
 async def test_a_host_budget_that_the_crawl_lacks_is_added(redis_server: RedisServer) -> None:
@@ -458,7 +489,7 @@ async def test_a_crawl_of_several_shards_that_waits_for_its_first_seed_can_be_st
     redis_server: RedisServer,
 ) -> None:
     async with await connect(redis_server.url) as client:
-        assert await join(Frontier(client, "c", "w"), Config(shards=3), brings_seed=False) is None
+        assert await join(Frontier(client, "c", "w"), Config(shards=3), arrival=WAITS) is None
         command = Frontier(client, "c", "command")
         assert (await command.attach())["waits"] == "1"
         assert await command.set_state("paused", ["running"]) == "paused"
@@ -481,28 +512,29 @@ def test_a_change_that_cannot_be_read_is_answered_in_one_line(words: list[str], 
     assert said in str(caught.value)
 
 
-async def brought_meanwhile(url: str) -> str:
-    """A spider's `start()` yields its one seed, and ends, while Redis is asked for others."""
-    client = await connect(url)
-    frontier = Frontier(client, "plain", "worker")
-    assert await join(frontier, Config(), brings_seed=False) is None
-    brings = iter([False])
-    next_crawl = NextCrawl(
+def waiting(frontier: Frontier, brings_own: Callable[[], bool]) -> NextCrawl:
+    """What a worker waits with, for a spider that has no more to come up with."""
+    return NextCrawl(
         frontier,
-        SeedList(client, "plain:start_urls"),
-        redis=url,
+        SeedList(frontier.client, f"{frontier.crawl}:start_urls"),
+        redis="",
         folder=Path(),
         make=parse_seed,
-        brings_own=lambda: next(brings, True),
+        brings_own=brings_own,
         may_bring=lambda: False,
         lease_timeout_s=20,
         idle=Idle(get_crawler(), lambda: False),
         patience_s=60,
     )
-    try:
-        return await next_crawl.wait()
-    finally:
-        await client.aclose()
+
+
+async def brought_meanwhile(url: str) -> str:
+    """A spider's `start()` yields its one seed, and ends, while Redis is asked for others."""
+    async with await connect(url) as client:
+        frontier = Frontier(client, "plain", "worker")
+        assert await join(frontier, Config(), arrival=WAITS) is None
+        brings = iter([False])
+        return await waiting(frontier, lambda: next(brings, True)).wait()
 
 
 async def test_a_worker_that_brings_a_seed_does_not_say_that_it_waits_for_some(
@@ -511,3 +543,83 @@ async def test_a_worker_that_brings_a_seed_does_not_say_that_it_waits_for_some(
     caplog.set_level(logging.INFO)
     assert await brought_meanwhile(redis_server.url) == "own seed"
     assert "waits for seeds" not in caplog.text
+
+
+async def test_who_waits_leaves_with_a_stop_also_if_the_crawl_began_and_ended_between_two_looks(
+    redis_server: RedisServer,
+) -> None:
+    async with await connect(redis_server.url) as client:
+        late, quick = Frontier(client, "c", "late"), Frontier(client, "c", "quick")
+        assert await join(late, Config(), arrival=WAITS) is None
+        epoch = late.shards[0].epoch
+
+        next_crawl = waiting(late, lambda: True)
+        assert await next_crawl.wait() == "own seed"
+        await join(quick, Config())
+        await push_all(quick, [seed("http://a", "/")])
+        assert await quick.set_state("stopping", ["running"]) == "stopped"
+        # Whatever it has seen before, it does not resume what was stopped, and sees that next.
+        arrival = Arrival(False, epoch, next_crawl.dismissals)
+        assert await join(late, Config(), arrival=arrival) is None
+        assert await quick.state() == "stopped"
+        assert await next_crawl.wait() == "stopped"
+
+
+async def test_who_waits_leaves_with_a_stop_also_if_the_crawl_was_purged_after_others(
+    redis_server: RedisServer,
+) -> None:
+    """Stops are counted anew then: one that waits must not go by those that it knew of."""
+    async with await connect(redis_server.url) as client:
+        late, quick = Frontier(client, "c", "late"), Frontier(client, "c", "quick")
+        assert await join(late, Config(), arrival=WAITS) is None
+        for _ in range(3):
+            await late.set_state("stopping", ["finished"])
+        next_crawl = waiting(late, lambda: False)
+        looking = asyncio.create_task(next_crawl.wait())
+        while next_crawl.dismissals is None:
+            await asyncio.sleep(0.01)
+        assert next_crawl.dismissals == 3
+        await purge(late)
+        assert await looking == "crawl"
+        assert await join(late, Config(), arrival=Arrival(False, "", next_crawl.dismissals)) is None
+        epoch = late.shards[0].epoch
+        await join(quick, Config())
+        await push_all(quick, [seed("http://a", "/")])
+        assert await quick.set_state("stopping", ["running"]) == "stopped"
+        arrival = Arrival(False, epoch, next_crawl.dismissals)
+        assert await join(late, Config(), arrival=arrival) is None
+        assert await quick.state() == "stopped"
+        assert await next_crawl.wait() == "stopped"
+
+
+async def test_who_waits_leaves_also_if_the_crawl_was_purged_and_stopped_between_two_looks(
+    redis_server: RedisServer,
+) -> None:
+    async with await connect(redis_server.url) as client:
+        late, quick = Frontier(client, "c", "late"), Frontier(client, "c", "quick")
+        assert await join(late, Config(), arrival=WAITS) is None
+        next_crawl = waiting(late, lambda: False)
+        next_crawl.dismissals = 3  # before the purge
+        await purge(late)
+        await join(quick, Config())
+        await push_all(quick, [seed("http://a", "/")])
+        assert await quick.set_state("stopping", ["running"]) == "stopped"
+        assert await next_crawl.wait() == "stopped"
+
+
+async def test_who_waits_leaves_also_if_it_is_taken_out_of_service(
+    redis_server: RedisServer,
+) -> None:
+    async with await connect(redis_server.url) as client:
+        both = [Frontier(client, "c", marked(name)) for name in ("one", "other")]
+        looking = []
+        for frontier in both:
+            assert await join(frontier, Config(), arrival=WAITS) is None
+            looking.append(asyncio.create_task(waiting(frontier, lambda: False).wait()))
+        while await noticeboard.alive(both[0]) < len(both):
+            await asyncio.sleep(0.01)
+        assert await drain(Frontier(client, "c", "command"), {"one"}, None) == ["one"]
+        assert await asyncio.wait_for(looking[0], 10) == "drained"
+        assert not looking[1].done()
+        await client.lpush("c:start_urls", "http://a/")
+        assert await looking[1] == "seed"

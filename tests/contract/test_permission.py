@@ -19,6 +19,7 @@ from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.levels import FIRST, MOVED
 from crawlproj.frontier.messages import Kind, Lease, Push
 from crawlproj.frontier.outcomes import BAD_RECORD, Attempt, Failed, Filtered, PutOff, Retry
+from crawlproj.frontier.pacing import RetryDelay
 from crawlproj.frontier.plan import Plan
 from crawlproj.frontier.records import encode_rest
 from crawlproj.politeness import known_robots, robots, robots_store
@@ -56,7 +57,7 @@ class Asker:
             self.pushed.append,
             user_agent="bot",
             max_attempts=3,
-            retry_delay_s=1000,
+            retry_delay=RetryDelay(1_000_000, 1_000_000),
             longest_pause_s=60,
         )
         self.permission.offer_sitemaps_to(lambda host, named: self.sitemaps.append((host, named)))
@@ -448,3 +449,36 @@ async def test_a_file_with_more_stars_than_can_be_answered_for_allows_nothing(
     assert await one.frontier.client.strlen(keys.robots("c", 0, A)) < 100
     assert await one.knows(A) == await other.knows(A) == "robots"
     assert one.permission.delay_s(A) == other.permission.delay_s(A) == 5
+
+
+# Who comes too late: a worker that stood still, or whose lease was copied
+
+
+@pytest.mark.parametrize("attempts", [0, 2])
+async def test_a_failure_that_comes_late_changes_nothing_of_what_another_has_fetched(
+    askers: Askers, attempts: int
+) -> None:
+    late, other = askers
+    await other.fetch(robots_txt(A))
+    await late.fetch(robots_txt(A, attempts), 500)
+    third = Asker(late.frontier)
+    assert await third.knows(A) == await late.knows(A) == "robots"
+    assert await third.knows(A, "/y") is await late.knows(A, "/y") is None
+
+
+async def test_a_redirect_that_comes_late_is_not_followed(askers: Askers) -> None:
+    late, other = askers
+    await other.fetch(robots_txt(A))
+    held = await late.fetch(robots_txt(A), 301, Location=f"{B}/rules")
+    assert (held.decided, late.pushed) == (Filtered("robots_txt"), [])
+    assert await Asker(late.frontier).knows(A) == "robots"
+
+
+async def test_a_robots_txt_that_was_fetched_before_it_was_lost_with_its_worker_is_known(
+    askers: Askers,
+) -> None:
+    one, other = askers
+    file = robots_txt(A, attempts=2)
+    await one.fetch(file)
+    await other.permission.lost([(A, file.level, file.entry)])
+    assert await other.knows(A, "/y") is None

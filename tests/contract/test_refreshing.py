@@ -44,8 +44,13 @@ async def frontier(redis_server: RedisServer) -> AsyncIterator[Frontier]:
 
 
 async def fetch_all(frontier: Frontier, refresher: Refresher, body: bytes = b"x") -> None:
-    """Fetch what can be leased, and let it rest."""
+    """Fetch what is new or due, and let it rest."""
     await refresher.wake(100)
+    await fetch_queued(frontier, refresher, body)
+
+
+async def fetch_queued(frontier: Frontier, refresher: Refresher, body: bytes = b"x") -> None:
+    """Fetch what is queued, and let it rest."""
     for lease in (await frontier.lease(100)).leases:
         attempt = Attempt(lease, status=200)
         refresher.note(attempt, Response("http://x"), hashlib.sha256(body).digest())
@@ -71,7 +76,7 @@ async def test_a_census_gives_shards_what_their_pages_ask_for_of_the_budget(
     urls = [normalise(f"{host}/{n}") for at, host in enumerate(HOSTS) for n in range(5 * at + 1)]
     await push(frontier, urls)
     for _ in range(3):
-        await fetch_all(frontier, refresher)
+        await fetch_queued(frontier, refresher)
     await refresher.take_census()
     counts = [await resting.count(shard) for shard in frontier.shards]
     assert sum(counts) == len(urls)

@@ -12,7 +12,8 @@ import pytest
 
 from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier
-from crawlproj.frontier.messages import Lease, Push, Settlement
+from crawlproj.frontier.messages import Push, Settlement
+from crawlproj.frontier.outcomes import Attempt
 from crawlproj.frontier.plan import Plan
 from crawlproj.frontier.replication import ReplicasBehind, Replication
 from crawlproj.server.connection import connect
@@ -158,10 +159,10 @@ class WithoutScrapy(Hooks):
 
     def __init__(self, frontier: Frontier) -> None:
         self.failed: list[Exception] = []
-        self.worker = Worker(frontier, self, prefetch=4, lease_timeout_s=60)
+        self.worker = Worker(frontier, self, connections=4, lease_timeout_s=60)
 
-    async def verdict(self, ended: Lease) -> tuple[int, Settlement]:
-        return ended.shard, Settlement(ended.token, "done")
+    async def verdict(self, ended: Attempt) -> tuple[int, Settlement]:
+        return ended.lease.shard, Settlement(ended.lease.token, "done")
 
     def give_up(self, error: Exception) -> None:
         self.failed.append(error)
@@ -212,7 +213,8 @@ async def test_a_page_is_settled_only_when_the_replica_has_its_links(
         page = worker.take()
         replica.pause()
         worker.push(link(B, "/found"))
-        worker.end(page)
+        assert page is not None
+        worker.end(Attempt(page))
         await until(lambda: "have the latest links" in caplog.text, "it is said")
         tried = frontier.shards[0].calls
         await until(lambda: frontier.shards[0].calls > tried + 3, "it is tried again")

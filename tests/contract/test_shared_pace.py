@@ -175,7 +175,7 @@ async def test_a_turn_that_another_crawl_has_taken_over_is_not_begun_with(
     its request was broken off, or has ended."""
     frontier = await crawl.join("w", shared_pace=True)
     await push_all(frontier, web(1))
-    worker = Worker(frontier, Judged(), prefetch=20, lease_timeout_s=60)
+    worker = Worker(frontier, Judged(), connections=20, lease_timeout_s=60)
     await frontier.renew(20, {})
     await worker.lease(20)
     begun = worker.take()

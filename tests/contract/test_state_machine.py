@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.contract.machine import FrontierMachine
+from tests.contract.machine import FrontierMachine, SpeculatingMachine
 from tests.contract.planted import PLANTED, Bug
 from tests.lua.helpers import HandCrawl, hand_crawl
 from tests.servers.redis import RedisServer
@@ -42,7 +42,13 @@ def _run(machine: type[FrontierMachine], server: RedisServer, crawl: HandCrawl, 
 
 
 def test_the_scripts_and_the_model_agree(logging_server: RedisServer, crawl: HandCrawl) -> None:
-    _run(FrontierMachine, logging_server, crawl, max_examples=40, stateful_step_count=50)
+    _run(FrontierMachine, logging_server, crawl, max_examples=30, stateful_step_count=50)
+
+
+def test_they_agree_on_leases_that_two_workers_have(
+    logging_server: RedisServer, crawl: HandCrawl
+) -> None:
+    _run(SpeculatingMachine, logging_server, crawl, max_examples=10, stateful_step_count=40)
 
 
 @pytest.mark.parametrize("bug", PLANTED, ids=lambda bug: bug.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,9 +16,9 @@ from crawlproj.discover.seeds import SeedList
 from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.messages import Settlement
-from crawlproj.frontier.refusals import CrawlDamaged
+from crawlproj.frontier.refusals import CrawlDamaged, CrawlNewer
 from crawlproj.frontier.survey import tick
-from crawlproj.operate import status, status_view
+from crawlproj.operate import crawls, status, status_view
 from crawlproj.operate.status import Status
 from tests.contract.shared_crawl import HOSTS, SharedCrawl, done, web
 from tests.lua.helpers import CRAWL, MINUTE_MS, link
@@ -231,3 +232,26 @@ async def test_a_damaged_count_is_told_by_a_tick_in_one_line(
         redis.hset(keys.counts(CRAWL, 0), "dead", "many")
         with pytest.raises(CrawlDamaged):
             await tick(mine)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"version": 99}, {"zeal": 1}, {"strategy": "telepathy"}],
+    ids=["number", "new", "value"],
+)
+async def test_a_crawl_of_another_version_is_shown_as_far_as_it_is_known(
+    redis_server: RedisServer, redis: Redis, change: dict[str, object]
+) -> None:
+    async with SharedCrawl(redis_server.url, redis, 2) as crawl:
+        mine = await crawl.join("w")
+        await push_all(mine, web())
+        kept = json.loads(redis.hget(keys.meta(CRAWL, 0), "plan"))  # type: ignore[arg-type]
+        by = {"plan": json.dumps({**kept, **change}), "made_by": "9.8.7"}
+        redis.hset(keys.meta(CRAWL, 0), mapping=by)
+        now = await look(mine)
+        assert (now.queued, now.hosts, now.balance) == (len(web()), len(HOSTS), 0)
+        assert "crawlproj 9.8.7 has begun it" in now.unreadable
+        assert now.unreadable in status_view.as_text(now).splitlines()[2]
+        assert (await crawls.read(mine.client, CRAWL)).queued == now.queued
+        with pytest.raises(CrawlNewer, match=r"9\.8\.7"):
+            await Frontier(mine.client, CRAWL, "worker").attach()

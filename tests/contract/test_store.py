@@ -59,7 +59,7 @@ def page(url: str, body: bytes = b"", **columns: Any) -> StoredPage:
             **columns,
         }
     )
-    return StoredPage(row, body, "site")
+    return StoredPage(row, body, "site", "epoch")
 
 
 def rows(database: Database, sql: str) -> list[Any]:
@@ -94,28 +94,29 @@ def test_a_page_of_an_older_lease_that_comes_late_does_not_replace_the_newer(
     database: Database,
 ) -> None:
     early, late = "2026-01-31T09:05:00.250Z", "2026-01-31T09:06:00.250Z"
-    database.write([page("http://a/", b"new", title="new", lease=8, fetched_at=late)])
-    database.write([page("http://a/", b"old", title="old", lease=7, fetched_at=early)])
+    database.write([page("http://a/", b"new", title="new", lease=8, fetched_at=early)])
+    for clock in (early, late):  # one of them may be wrong
+        database.write([page("http://a/", b"old", title="old", lease=7, fetched_at=clock)])
     row = database.page("http://a/")
     assert row is not None and (row["title"], row["lease"]) == ("new", 8)
     assert database.body(row["content_hash"]) == b"new"
 
 
 @pytest.mark.parametrize(
-    ("crawl", "lease", "fetched_at"),
+    ("crawl", "epoch", "lease", "fetched_at"),
     [
-        ("site", 8, "2026-01-31T09:00:00.000Z"),
-        ("site", 1, "2026-02-01T09:00:00.000Z"),
-        ("other", 1, "2026-01-31T09:00:00.000Z"),
+        ("site", "epoch", 8, "2026-01-31T09:00:00.000Z"),
+        ("site", "next", 1, "2026-02-01T09:00:00.000Z"),
+        ("other", "epoch", 1, "2026-01-31T09:00:00.000Z"),
     ],
     ids=["newer lease, though a clock is wrong", "crawl begun anew", "another crawl"],
 )
 def test_a_page_that_is_newer_replaces_the_row(
-    database: Database, crawl: str, lease: int, fetched_at: str
+    database: Database, crawl: str, epoch: str, lease: int, fetched_at: str
 ) -> None:
     database.write([page("http://a/", title="old", lease=7)])
     again = page("http://a/", title="new", lease=lease, fetched_at=fetched_at)
-    database.write([again._replace(crawl=crawl)])
+    database.write([again._replace(crawl=crawl, epoch=epoch)])
     assert rows(database, "SELECT title FROM pages") == [("new",)]
 
 
@@ -143,7 +144,7 @@ def test_text_that_databases_refuse_is_written_without_what_they_refuse(database
 async def test_a_row_that_is_refused_costs_no_other(
     database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
-    kept = PageWriter(database, "site")
+    kept = PageWriter(database, "site", lambda: "epoch")
     for n in range(5):
         kept.add(page(f"http://a/{n}", b"x", size=1 << 70 if n == 2 else 1))
     await committed(kept)
@@ -159,7 +160,7 @@ async def test_a_row_that_is_refused_costs_no_other(
 async def test_a_value_that_the_driver_cannot_bind_costs_no_other_row(
     database: Database, caplog: pytest.LogCaptureFixture, wrong: dict[str, Any]
 ) -> None:
-    kept = PageWriter(database, "site")
+    kept = PageWriter(database, "site", lambda: "epoch")
     for n in range(3):
         kept.add(page(f"http://a/{n}", b"x", **(wrong if n == 1 else {})))
     await committed(kept)
@@ -171,7 +172,10 @@ async def test_a_value_that_the_driver_cannot_bind_costs_no_other_row(
 async def test_a_fault_of_the_writer_itself_is_told_and_does_not_end_its_thread_in_silence(
     database: Database,
 ) -> None:
-    kept, told = PageWriter(database, "site"), asyncio.get_running_loop().create_future()
+    kept, told = (
+        PageWriter(database, "site", lambda: "epoch"),
+        asyncio.get_running_loop().create_future(),
+    )
     kept.on_error = told.set_result
     kept.start()
     kept.add(page("http://a/", b"x")._replace(page=None))  # type: ignore[arg-type]
@@ -198,7 +202,7 @@ async def test_pages_are_committed_fifty_at_a_time(
     batches: list[int] = []
     write = database.write
     monkeypatch.setattr(database, "write", lambda pages: (batches.append(len(pages)), write(pages)))
-    kept = PageWriter(database, "site")
+    kept = PageWriter(database, "site", lambda: "epoch")
     for n in range(120):
         kept.add(page(f"http://a/{n}", b"x"))
     await committed(kept)
@@ -211,7 +215,7 @@ async def test_large_pages_go_in_smaller_batches_and_too_many_of_them_are_not_ta
 ) -> None:
     monkeypatch.setattr(writer, "BATCH_BYTES", 1000)
     monkeypatch.setattr(writer, "MOST_WAITING_BYTES", 5000)
-    kept, batches = PageWriter(database, "site"), []
+    kept, batches = PageWriter(database, "site", lambda: "epoch"), []
     write = database.write
     monkeypatch.setattr(database, "write", lambda pages: (batches.append(len(pages)), write(pages)))
     for n in range(10):
@@ -225,7 +229,7 @@ async def test_a_page_alone_is_committed_after_a_while(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "BATCH_S", 0.05)
-    kept, told = PageWriter(database, "site"), asyncio.Event()
+    kept, told = PageWriter(database, "site", lambda: "epoch"), asyncio.Event()
     kept.on_commit = told.set
     kept.start()
     kept.add(page("http://a/", b"x"))
@@ -259,11 +263,15 @@ def test_several_workers_may_make_the_tables_at_the_same_time(address: str, tmp_
     database.close()
 
 
-def test_a_store_of_before_gets_the_columns_that_it_lacks(
+def test_a_store_of_before_is_read_as_it_is_and_gets_the_columns_that_it_lacks(
     database: Database, address: str, tmp_path: Path
 ) -> None:
     database.write([page("http://a/", b"x")])
     database.execute("ALTER TABLE pages DROP COLUMN redirect_to")
+    reader = open_database(address, tmp_path / "site", to_read=True)
+    row = reader.page("http://a/")
+    assert row is not None and (row["redirect_to"], row["crawl"]) == (None, "site")
+    reader.close()
     again = open_database(address, tmp_path / "site")
     again.write([page("http://b/", redirect_to="http://c/")])
     assert rows(again, "SELECT redirect_to FROM pages ORDER BY url") == [(None,), ("http://c/",)]
@@ -323,7 +331,7 @@ async def test_pages_wait_for_a_database_that_is_away(
     """Tables that were dropped are an outage like any other, and are made again."""
     for table in ("pages", "contents", "crawl_store"):
         database.execute(f"DROP TABLE {table}")
-    kept = PageWriter(database, "site")
+    kept = PageWriter(database, "site", lambda: "epoch")
     kept.add(page("http://a/", b"x"))
     await committed(kept)
     assert caplog.text.count("The store is away") == caplog.text.count("The store is back") == 1

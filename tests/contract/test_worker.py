@@ -6,8 +6,9 @@ import asyncio
 import logging
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 from redis.exceptions import ConnectionError as RedisConnectionError
@@ -15,19 +16,23 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.messages import Push, Settlement
+from crawlproj.frontier.plan import Plan
+from crawlproj.frontier.saved import SavedBytes
 from crawlproj.frontier.scripts import script
 from crawlproj.server.connection import connect
 from crawlproj.worker.delivery import ROWS
 from crawlproj.worker.exchange import Worker
 from crawlproj.worker.outages import FIRST_WAIT_S
-from tests.contract.mortal import Judged, let_pass
+from crawlproj.worker.reclaiming import Reclaiming
+from tests.contract.mortal import Judged, judged, let_pass
 from tests.contract.shared_crawl import HOSTS, SharedCrawl, done, hosts_of, web
 from tests.lua.helpers import CRAWL, link, seed
-from tests.servers.frontier import push_all
+from tests.servers.frontier import push_all, reclaim
 from tests.servers.proxy import Proxy
 from tests.servers.redis import PATIENCE, RedisServer, follow, hand_over
 
 TIMEOUT_S = 60
+T = TypeVar("T")
 
 
 async def until(condition: Callable[[], object], what: str) -> None:
@@ -40,9 +45,9 @@ async def until(condition: Callable[[], object], what: str) -> None:
 
 
 @asynccontextmanager
-async def working(frontier: Frontier, prefetch: int = 8) -> AsyncIterator[Worker]:
+async def working(frontier: Frontier, connections: int = 8) -> AsyncIterator[Worker]:
     """A worker whose loops run."""
-    worker = Worker(frontier, Judged(), prefetch=prefetch, lease_timeout_s=TIMEOUT_S)
+    worker = Worker(frontier, Judged(), connections=connections, lease_timeout_s=TIMEOUT_S)
     await worker.start()
     try:
         yield worker
@@ -79,7 +84,7 @@ async def test_a_push_that_was_given_up_does_not_swallow_the_next(
 async def test_a_paused_worker_begins_nothing_of_what_it_has_in_hand(crawl: SharedCrawl) -> None:
     frontier = await crawl.join("w", per_host=100)
     await push_all(frontier, web())
-    async with working(frontier, prefetch=12) as worker:
+    async with working(frontier, connections=12) as worker:
         await until(lambda: worker.leased_ahead >= 12, "a full buffer")
         await frontier.set_state("paused", ["running"])
         await until(lambda: worker.state == "paused", "heard of the pause")
@@ -102,7 +107,7 @@ async def test_the_engine_is_woken_as_soon_as_it_may_have_what_it_was_refused(
         def wake(self) -> None:
             woken.append(None)
 
-    worker = Worker(frontier, Sleeper(), prefetch=8, lease_timeout_s=TIMEOUT_S, backlog=2)
+    worker = Worker(frontier, Sleeper(), connections=8, lease_timeout_s=TIMEOUT_S, most_waiting=2)
     await worker.lease(8)
 
     async def is_woken_by(operation: Callable[[], Awaitable[None]]) -> bool:
@@ -136,7 +141,7 @@ async def test_no_page_is_begun_while_others_wait_to_be_read(crawl: SharedCrawl)
         def wake(self) -> None:
             woken.append(None)
 
-    worker = Worker(frontier, Behind(), prefetch=8, lease_timeout_s=TIMEOUT_S)
+    worker = Worker(frontier, Behind(), connections=8, lease_timeout_s=TIMEOUT_S)
     await worker.lease(8)
     assert worker.take() is None
     waiting.clear()
@@ -160,7 +165,7 @@ async def test_a_worker_that_has_room_for_more_hears_of_holds_before_it_settles_
     host = HOSTS[0]
     await push_all(first, [link(host, "/1"), link(host, "/2")])
     [mine] = (await first.lease(1)).leases
-    worker = Worker(second, Listener(), prefetch=8, lease_timeout_s=TIMEOUT_S)
+    worker = Worker(second, Listener(), connections=8, lease_timeout_s=TIMEOUT_S)
     await worker.start()
     await until(lambda: worker.leased_ahead == 1, "the other in hand")
     held = Settlement(mine.token, "retry", failed=2, hold_ms=60_000, delay_ms=1)
@@ -183,7 +188,7 @@ async def test_a_seed_that_a_server_has_lost_with_its_last_writes_is_pushed_agai
         async with asyncio.timeout(60 * PATIENCE):
             frontier = Frontier(await connect(proxy.url), CRAWL, "w")
             await frontier.open(frontier.plan, "run")
-            worker = Worker(frontier, Scoped(), prefetch=8, lease_timeout_s=TIMEOUT_S)
+            worker = Worker(frontier, Scoped(), connections=8, lease_timeout_s=TIMEOUT_S)
             await worker.start()
             await frontier.client.save()
             worker.push(seed(HOSTS[0], "/"))
@@ -210,7 +215,7 @@ async def test_a_worker_that_has_closed_leaves_no_thread(crawl: SharedCrawl) -> 
         await until(lambda: worker.leased_ahead == 1, "the URL")
         lease = worker.take()
         assert lease is not None
-        worker.end(Settlement(lease.token, "done"))
+        worker.end(judged(Settlement(lease.token, "done")))
         await until(lambda: worker.begun == 0, "settled")
         assert len(threads()) == before + 1
     await until(lambda: len(threads()) == before, "gone")
@@ -219,7 +224,7 @@ async def test_a_worker_that_has_closed_leaves_no_thread(crawl: SharedCrawl) -> 
 async def test_what_is_leased_behind_its_back_comes_into_its_hands(crawl: SharedCrawl) -> None:
     """A call that the worker had given up, and that Redis carried out later."""
     frontier = await crawl.join("w")
-    worker = Worker(frontier, Judged(), prefetch=8, lease_timeout_s=TIMEOUT_S)
+    worker = Worker(frontier, Judged(), connections=8, lease_timeout_s=TIMEOUT_S)
     await push_all(frontier, [link(HOSTS[0], "/1")])
     await worker.lease(1)
     assert worker.take() is not None
@@ -229,6 +234,24 @@ async def test_what_is_leased_behind_its_back_comes_into_its_hands(crawl: Shared
     assert (worker.leased_ahead, worker.leases) == (0, 1)
     await worker.beat()
     assert (worker.leased_ahead, worker.leases) == (1, 2)
+
+
+async def test_what_another_has_settled_meanwhile_is_not_begun(crawl: SharedCrawl) -> None:
+    """Where the crawl speculates, and this worker has waited too long with it."""
+    slow = await crawl.join("slow", speculate=True, per_host=2)
+    idle = await crawl.join("idle")
+    for number in range(crawl.shards):
+        crawl.redis.hset(keys.durations(CRAWL, number), "31", 100)  # a minute each
+    crawl.at(0)
+    worker = Worker(slow, Judged(), connections=8, lease_timeout_s=TIMEOUT_S)
+    await push_all(slow, [link(HOSTS[0], "/1")])
+    await worker.lease(1)
+    crawl.at(5)
+    [copy] = (await idle.lease(1)).leases
+    assert await done(idle, [copy]) == 0
+    await worker.beat()
+    assert worker.take() is None
+    assert (worker.leases, await slow.held_leases()) == (0, [])
 
 
 async def test_a_worker_that_was_dead_takes_nothing_before_it_knows_what_is_its_own(
@@ -241,11 +264,11 @@ async def test_a_worker_that_was_dead_takes_nothing_before_it_knows_what_is_its_
         await near.renew(1000 * TIMEOUT_S, {})
         await push_all(near, web(1))
         far = await through(proxy, near)
-        worker = Worker(far, Judged(), prefetch=8, lease_timeout_s=TIMEOUT_S)
+        worker = Worker(far, Judged(), connections=8, lease_timeout_s=TIMEOUT_S)
         await worker.lease(8)
         assert worker.leased_ahead == 8
         await far.leave()
-        assert (await near.reclaim()).queued == 8
+        assert (await reclaim(near)).queued == 8
         assert len((await near.lease(12)).leases) == 12
         let_pass(monkeypatch, 2 * TIMEOUT_S)
         await asyncio.gather(far.counts(), far.counts())  # a connection for each heartbeat
@@ -278,7 +301,7 @@ async def test_a_worker_leaves_a_master_that_has_become_a_replica(
             await asyncio.to_thread(hand_over, master, heir)
             lease = worker.take()
             assert lease is not None
-            worker.end(Settlement(lease.token, "done"))
+            worker.end(judged(Settlement(lease.token, "done")))
             await until(lambda: "does not answer" in caplog.text, "refused")
             await asyncio.sleep(3 * FIRST_WAIT_S)
             assert "answers again" not in caplog.text, "it answers, and cannot be written to"
@@ -294,7 +317,7 @@ async def test_what_comes_to_a_shard_that_a_dead_worker_has_ended_before_the_oth
 ) -> None:
     """Links of a seed that came to one that had not been ended, and seeds that users push."""
     frontier = await sharded.join("w")
-    worker = Worker(frontier, Judged(), prefetch=8, lease_timeout_s=TIMEOUT_S)
+    worker = Worker(frontier, Judged(), connections=8, lease_timeout_s=TIMEOUT_S)
     hosts = [hosts_of(frontier, number)[0] for number in range(3)]
     for path, push in (("/link", link), ("/seed", seed)):
         await frontier.shards[2].finish()
@@ -307,7 +330,7 @@ async def test_what_comes_to_a_shard_that_a_dead_worker_has_ended_before_the_oth
             await worker.push_now(found)
         for one in found:
             worker.push(one)
-        worker.end(Settlement(lease.token, "done"))
+        worker.end(judged(Settlement(lease.token, "done")))
         worker.begun = 1
         await worker.flush()
         leases = (await frontier.lease(12)).leases
@@ -322,7 +345,7 @@ async def test_a_seed_opens_a_crawl_again_that_others_have_just_ended(
 ) -> None:
     with caplog.at_level(logging.INFO):
         frontier = await crawl.join("w")
-        worker = Worker(frontier, Judged(), prefetch=8, lease_timeout_s=TIMEOUT_S)
+        worker = Worker(frontier, Judged(), connections=8, lease_timeout_s=TIMEOUT_S)
         assert await frontier.finish() == "finished"
         worker.push(link(HOSTS[0], "/late"))
         await worker.flush()
@@ -348,7 +371,7 @@ async def test_a_worker_reads_only_what_has_come_into_scope_since_it_read_last(
     frontier = Frontier(await connect(redis_server.url), CRAWL, "w")
     await frontier.open(frontier.plan, "run")
     await frontier.renew(1000 * TIMEOUT_S, {})
-    worker = Worker(frontier, Judged(), prefetch=8, lease_timeout_s=TIMEOUT_S)
+    worker = Worker(frontier, Judged(), connections=8, lease_timeout_s=TIMEOUT_S)
 
     async def sent_for_a_lease() -> int:
         before = (await frontier.client.info("stats"))["total_net_output_bytes"]
@@ -396,10 +419,275 @@ async def test_what_is_had_ahead_stays_if_only_other_shards_have_too_little(
     frontier, other = await sharded.join("w", per_host=20), await sharded.join("other")
     await push_all(frontier, web(20, hosts_of(frontier, 0)[:1]))
     assert len((await other.lease(3)).leases) == 1
-    worker = Worker(frontier, Judged(), prefetch=1, lease_timeout_s=TIMEOUT_S)
+    worker = Worker(frontier, Judged(), connections=1, lease_timeout_s=TIMEOUT_S)
     await worker.lease(1)
     assert worker.take() is not None
     batch = await worker.lease(6)
     assert set(batch.short_at) == {1, 2}
     assert (len(batch.leases), worker.leased_ahead) == (2, 2)
     worker.begun = 0
+
+
+class AwayOnce:
+    """A client whose server does not hear the first script, or count, that it is sent."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self.was_away = False
+
+    async def evalsha(self, *call: Any) -> Any:
+        self._be_away()
+        return await self._client.evalsha(*call)
+
+    async def hincrby(self, *call: Any) -> Any:
+        self._be_away()
+        return await self._client.hincrby(*call)
+
+    def _be_away(self) -> None:
+        if not self.was_away:
+            self.was_away = True
+            raise RedisConnectionError
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+
+async def retry_once(call: Callable[[], Awaitable[T]]) -> T:
+    with suppress(RedisConnectionError):
+        return await call()
+    return await call()
+
+
+async def test_urls_that_were_lost_too_often_are_reported_though_a_later_shard_is_away(
+    redis_server: RedisServer,
+) -> None:
+    plan = Plan(shards=3, max_attempts=1, seen_capacity=1000)
+    frontier = Frontier(await connect(redis_server.url), CRAWL, "w")
+    await frontier.open(plan, "run")
+    hosts = [hosts_of(frontier, number)[0] for number in range(3)]
+    await push_all(frontier, [link(host, "/1") for host in hosts])
+    await frontier.renew(1, {})
+    for shard in frontier.shards:
+        assert len((await shard.lease("w", 1)).leases) == 1
+    reported: set[str] = set()
+
+    class Reporting(Judged):
+        async def report_lost(self, dead: list[tuple[str, float, bytes]]) -> None:
+            reported.update(host for host, _, _ in dead)
+
+    away = frontier.shards[1].client = AwayOnce(frontier.shards[1].client)
+    await asyncio.sleep(0.01)
+    await Reclaiming(frontier, Reporting(), retry_once).bury()
+    await frontier.close()
+    assert away.was_away
+    assert reported == set(hosts)
+
+
+class Witness(Judged):
+    """Hooks that keep what is reported, and whether it is on disk."""
+
+    def __init__(self) -> None:
+        self.reported: list[str] = []
+        self.saved: list[str] = []
+
+    async def report_lost(self, dead: list[tuple[str, float, bytes]]) -> None:
+        self.reported += [host for host, _, _ in dead]
+
+    def flush_rows(self) -> None:
+        self.saved = list(self.reported)
+
+
+async def lose_with_their_worker(frontier: Frontier, *hosts: str) -> None:
+    """Have a page of each lost with a worker, once too often."""
+    await push_all(frontier, [link(host, "/1") for host in hosts])
+    for shard in frontier.shards:
+        await shard.renew("lost", 1, {})
+        await shard.lease("lost", 9)
+    await asyncio.sleep(0.01)
+
+
+async def test_urls_that_were_lost_too_often_are_reported_once_though_the_reply_is_lost(
+    redis_server: RedisServer,
+) -> None:
+    frontier = Frontier(await connect(redis_server.url), CRAWL, "w")
+    await frontier.open(Plan(max_attempts=1, seen_capacity=1000), "run")
+    await frontier.renew(1000 * TIMEOUT_S, {})
+    witness = Witness()
+    reclaiming = Reclaiming(frontier, witness, retry_once)
+    for host in HOSTS[:2]:
+        await lose_with_their_worker(frontier, host)
+        frontier.shards[0].client = ReplyLostOnce(frontier.client)
+        await reclaiming.bury()
+        await reclaiming.bury()
+    assert witness.reported == witness.saved == HOSTS[:2]
+    await reclaiming.acknowledge()
+    assert await frontier.shards[0].leave("w")
+    assert not await frontier.client.exists(keys.replies(CRAWL, 0))
+    await frontier.close()
+
+
+async def test_what_a_worker_has_not_reported_when_it_dies_or_leaves_is_reported_by_another(
+    redis_server: RedisServer,
+) -> None:
+    first, other = [Frontier(await connect(redis_server.url), CRAWL, name) for name in "wo"]
+    for frontier in (first, other):
+        await frontier.open(Plan(max_attempts=1, seen_capacity=1000), "run")
+    await first.renew(1000 * TIMEOUT_S, {})
+
+    class Full(Witness):
+        def flush_rows(self) -> None:
+            raise OSError("no space left")
+
+    await lose_with_their_worker(first, HOSTS[0])
+    full, witness = Full(), Witness()
+    reclaiming = Reclaiming(first, full, retry_once)
+    await reclaiming.bury()
+    await reclaiming.bury()
+    await reclaiming.acknowledge()
+    assert full.reported == HOSTS[:1], "told once, though it cannot be written"
+    assert not await first.shards[0].leave("w")
+    await Reclaiming(other, witness, retry_once).bury()
+    assert witness.reported == HOSTS[:1]
+    for frontier in (first, other):
+        await frontier.close()
+
+
+async def test_a_disk_that_hangs_keeps_no_heartbeat_waiting_for_reports_of_lost_urls(
+    redis_server: RedisServer,
+) -> None:
+    frontier = Frontier(await connect(redis_server.url), CRAWL, "w")
+    await frontier.open(Plan(max_attempts=1, seen_capacity=1000), "run")
+    await frontier.renew(1000 * TIMEOUT_S, {})
+    goes_on = threading.Event()
+
+    class Hanging(Witness):
+        def flush_rows(self) -> None:
+            reported = list(self.reported)
+            goes_on.wait(60)
+            self.saved = reported
+
+    hanging = Hanging()
+    reclaiming = Reclaiming(frontier, hanging, retry_once)
+    try:
+        for host in HOSTS[:2]:
+            await lose_with_their_worker(frontier, host)
+            await reclaiming.bury()
+            async with asyncio.timeout(5):  # which come between two of these
+                await reclaiming.bury()
+        assert (hanging.reported, hanging.saved) == (HOSTS[:2], [])
+        assert not await frontier.shards[0].leave("w"), "another would be told of them"
+    finally:
+        goes_on.set()
+    await reclaiming.acknowledge()
+    assert hanging.saved == HOSTS[:2]
+    assert await frontier.shards[0].leave("w")
+    await frontier.close()
+
+
+async def test_a_redis_that_is_away_while_lost_urls_are_reported_is_waited_for(
+    redis_server: RedisServer,
+) -> None:
+    frontier = Frontier(await connect(redis_server.url), CRAWL, "w")
+    await frontier.open(Plan(max_attempts=1, seen_capacity=1000), "run")
+    await lose_with_their_worker(frontier, HOSTS[0])
+    tries: list[None] = []
+
+    class AwayAtFirst(Witness):
+        async def report_lost(self, dead: list[tuple[str, float, bytes]]) -> None:
+            tries.append(None)
+            if len(tries) == 1:
+                raise RedisConnectionError
+            await super().report_lost(dead)
+
+    witness = AwayAtFirst()
+    await Reclaiming(frontier, witness, retry_once).bury()
+    assert witness.reported == HOSTS[:1]
+    await frontier.close()
+
+
+async def test_what_a_shard_has_settled_is_not_late_because_another_was_away(
+    redis_server: RedisServer,
+) -> None:
+    frontier = Frontier(await connect(redis_server.url), CRAWL, "w")
+    await frontier.open(Plan(shards=3, seen_capacity=1000), "run")
+    await push_all(frontier, [link(hosts_of(frontier, number)[0], "/1") for number in range(3)])
+    await frontier.renew(1000 * TIMEOUT_S, {})
+    leases = [one for shard in frontier.shards for one in (await shard.lease("w", 1)).leases]
+    away = frontier.shards[1].client = AwayOnce(frontier.shards[1].client)
+    settling = frontier.settling([(one.shard, Settlement(one.token, "done")) for one in leases])
+    assert await retry_once(settling) == set()
+    counts = await frontier.counts()
+    await frontier.close()
+    assert away.was_away
+    assert (counts["done"], counts.get("late", 0)) == (3, 0)
+
+
+class ReplyLostOnce(AwayOnce):
+    """One whose server does as it is told, and is not heard to have done so."""
+
+    async def evalsha(self, *call: Any) -> Any:
+        reply = await self._client.evalsha(*call)
+        self._be_away()
+        return reply
+
+    async def eval(self, *call: Any) -> Any:
+        """The same of a script that the server does not know yet."""
+        reply = await self._client.eval(*call)
+        self._be_away()
+        return reply
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+async def test_what_is_settled_is_not_late_because_the_reply_was_lost(
+    redis_server: RedisServer, shards: int
+) -> None:
+    frontier = Frontier(await connect(redis_server.url), CRAWL, "w")
+    await frontier.open(Plan(shards=shards, seen_capacity=1000), "run")
+    await push_all(frontier, [link(host, "/1") for host in HOSTS])
+    await frontier.renew(1000 * TIMEOUT_S, {})
+    leases = (await frontier.lease(100)).leases
+    lossy = frontier.shards[-1].client = ReplyLostOnce(frontier.client)
+    settled = [(one.shard, Settlement(one.token, "done")) for one in leases]
+    settling = frontier.settling(settled, {"Product": 2})
+    assert await retry_once(settling) == settling.doubtful == set()
+    counts = await frontier.counts()
+    await frontier.close()
+    assert lossy.was_away
+    assert (counts["done"], counts.get("late", 0)) == (len(HOSTS), 0)
+    assert counts["items:Product"] == 2
+
+
+async def test_what_may_have_been_settled_is_not_taken_for_certainly_late(
+    redis_server: RedisServer,
+) -> None:
+    """The shard has forgotten it: the worker was dead meanwhile."""
+    frontier = Frontier(await connect(redis_server.url), CRAWL, "w")
+    await frontier.open(Plan(seen_capacity=1000), "run")
+    await push_all(frontier, [link("http://a", "/1")])
+    await frontier.renew(1000 * TIMEOUT_S, {})
+    [lease] = (await frontier.shards[0].lease("w", 1)).leases
+    settled = [(0, Settlement(lease.token, "done"))]
+    frontier.shards[0].client = ReplyLostOnce(frontier.shards[0].client)
+    repeated, again = frontier.settling(settled), frontier.settling(settled)
+    with pytest.raises(RedisConnectionError):
+        await repeated()
+    await frontier.client.delete(keys.replies(CRAWL, 0))
+    assert await repeated() == repeated.doubtful == {(0, lease.token)}
+    assert (await again(), again.doubtful) == ({(0, lease.token)}, set())
+    await frontier.close()
+
+
+async def test_saved_bytes_that_redis_did_not_hear_of_are_told_the_next_time(
+    redis_server: RedisServer,
+) -> None:
+    frontier = Frontier(await connect(redis_server.url), CRAWL, "w")
+    await frontier.open(Plan(seen_capacity=1000), "run")
+    saved = SavedBytes(frontier)
+    frontier.client = AwayOnce(frontier.client)
+    saved.add(7)
+    with pytest.raises(RedisConnectionError):
+        await saved.tell(now=True)
+    await saved.tell(now=True)
+    counts = await frontier.counts()
+    await frontier.close()
+    assert counts["saved_bytes"] == 7

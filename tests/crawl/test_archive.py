@@ -219,7 +219,7 @@ def test_a_page_is_had_by_its_url_with_and_without_an_index(kept: Kept) -> None:
 def test_what_is_not_there_is_said_in_a_line(kept: Kept) -> None:
     done = kept.command("site", "--get", f"{kept.origin}/private")
     assert_one_line(done, 1, "/private is not in this archive")
-    assert_one_line(kept.command("none"), 1, "is not there")
+    assert_one_line(kept.command("none"), 1, "none: no crawl of that name has files")
     assert_one_line(kept.command("site", "--wacz", "x.zip"), 2, ".wacz")
     assert_one_line(kept.command("site", "--raw"), 2, "--get")
 

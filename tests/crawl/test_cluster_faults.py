@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,7 +38,11 @@ def start_two(fleet: Fleet, web: DemoServer) -> None:
     for number in range(2):
         seeds = {"seeds": web.seeds[0]} if number == 0 else {}
         fleet.start(SHARDED, scope="any", delay=0.2, **seeds)
-    wait_for(lambda: fleet.status()["done"] > 40, "the crawl is well under way", 60)
+    wait_for(lambda: is_under_way(fleet.status()), "both are at work", 60)
+
+
+def is_under_way(now: dict[str, Any]) -> bool:
+    return len(now["workers"]) == 2 and now["done"] > 40
 
 
 def assert_complete(fleet: Fleet, web: DemoServer) -> None:

@@ -93,6 +93,7 @@ def test_scrapy_lists_every_command(fleet: Fleet) -> None:
     [
         (["crawl", "site", "-a", "depth=x"], ["depth=x", "whole number, 0 or more"]),
         (["crawl", "site", "-a", "seed=http://a"], ["no such argument", "did you mean seeds?"]),
+        (["crawl", "site", "-a", "crawl= "], ["-a crawl= : give a name, or leave it out"]),
         (["crawl", "site", "-a", "depth"], ["-a NAME=VALUE"]),
         (["crawl", "site", "-a", "seeds=a.example"], ["seeds: ", "a.example"]),
         (["crawl", "site", "-a", "seeds=@/none"], ["/none", "cannot be read"]),
@@ -100,6 +101,11 @@ def test_scrapy_lists_every_command(fleet: Fleet) -> None:
         (["crawl", "site", "-s", "FRONTIER_SHARD=3"], ["did you mean FRONTIER_SHARDS?"]),
         (["crawl", "site", "-s", "SEEN_CAPACITY=many"], ["SEEN_CAPACITY=many", "whole number"]),
         (["crawl", "site", "-O", "pages.nonsense"], ["nonsense"]),
+        (["crawl", "site", "-s", "CRAWL_NOTIFY=/none"], ["CRAWL_NOTIFY=/none", "no program"]),
+        (
+            ["fleet", "site", "-s", "CRAWL_METRICS_PORT=9410", "-s", "CRAWL_METRICS_HOST=0.0.0.0"],
+            ["CRAWL_METRICS_HOST=0.0.0.0", "CRAWL_DASHBOARD_TOKEN"],
+        ),
         (["crawl", "sight"], ["sight: no such spider", "site"]),
         (["crawl"], ["which spider?", "site"]),
         (["crawl", "site", "--foo"], ["no such option --foo"]),
@@ -127,11 +133,20 @@ def test_scrapy_lists_every_command(fleet: Fleet) -> None:
         (["query", "site", "SELECT 1", "-o", "none/x.csv"], ["there is no folder none"]),
         (["report", "site", "-o", "none/x.html"], ["there is no folder none"]),
         (["report", "site", "-o", "."], ["that is a folder"]),
+        (["archive", "site", "--get", "http://a/", "-o", "none/x"], ["there is no folder none"]),
+        (["archive", "site", "--wacz", "none/x.wacz"], ["--wacz none/x.wacz: there is no folder"]),
+        (["store", "site", "--get", "http://a/", "-o", "none/x"], ["there is no folder none"]),
+        (["store", "site", "-o", "x"], ["-o goes with --get"]),
         (["near"], ["give the crawl's name"]),
         (["rank"], ["give the crawl's name"]),
         (["sitemap"], ["give the crawl's name"]),
         (["why", "site"], ["give a URL"]),
+        (["change", "site", "delay=soon"], ["delay=soon: give seconds"]),
         (["dead", "site", "--retry", "--forget"], ["not allowed with"]),
+        (["dead", "site", "--forget", "--host", ""], ["--host: it has no value"]),
+        (["dead", "site", "--forget", "--reason", ""], ["--reason: it has no value"]),
+        (["drop", "site", "--host", "a.test", "--match", ""], ["--match: it has no value"]),
+        (["patterns", "site", "--release", ""], ["--release: it has no value"]),
         (["demo", "--pages", "0"], ["pages=0"]),
     ],
     ids=" ".join,
@@ -325,7 +340,7 @@ def test_a_question_in_sql_is_answered_for_people_and_for_scripts(finished: Flee
     assert in_output(finished, "query", "site", sql, "-o", str(named)).returncode == 0
     assert json.loads(named.read_text()) == [{"pages": done}]
     assert_one_line(in_output(finished, "query", "site", "SELECT 1 FROM pagse"), 2, "pages?")
-    assert_one_line(in_output(finished, "query", "nowhere", sql), 1, "run the crawl first")
+    assert_one_line(in_output(finished, "query", "nowhere", sql), 1, "no crawl of that name")
 
 
 def test_merge_makes_one_file_of_each_kind(finished: Fleet) -> None:

@@ -72,7 +72,9 @@ async def test_what_is_asked_for_is_bounded_and_explained(
     assert dashboard.ask(f"/api/why/{CRAWL}?url=nonsense").json["state"] == "refused"
     host = dashboard.ask(f"/api/host/{CRAWL}?host=http://h1").json
     assert host["robots"]["verdict"] == "unknown"
-    assert dashboard.ask("/api/host/other?host=http://h1").status == 404
+    for what in ("history/other", "hosts/other", "host/other?host=http://h1", "dead/other"):
+        assert dashboard.ask(f"/api/{what}").status == 404
+    assert "no such crawl" in dashboard.ask("/api/why/other?url=http://h1/").json["error"]
 
 
 async def test_it_does_what_the_commands_do(

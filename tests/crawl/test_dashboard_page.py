@@ -23,6 +23,18 @@ from tests.servers.redis import RedisServer
 
 HOSTILE = "<img src=x onerror=\"document.title='hacked'\">"
 PHONE = {"width": 360, "height": 740}
+BEYOND = """
+[...document.querySelectorAll("svg text")].filter((text) =>
+  text.getBoundingClientRect().right > text.ownerSVGElement.getBoundingClientRect().right + 0.5
+).map((text) => text.textContent)
+"""
+"""Labels of pictures that go beyond the right edge of theirs, where they are cut off."""
+BEFORE_CELLS = """
+[...document.querySelectorAll("table.cards td")].map(
+  (cell) => getComputedStyle(cell, "::before").content.replaceAll('"', "")
+)
+"""
+"""What the cells of tables begin with, their column's name, where a row is shown as a card."""
 
 
 @pytest.fixture
@@ -105,6 +117,41 @@ async def test_what_the_web_says_is_shown_and_never_run(
             await expect(page.locator("#why-answer")).to_contain_text("cannot be crawled")
             assert await page.locator("img").count() == 0
             assert "hacked" not in await page.title()
+
+
+async def test_one_of_a_kind_is_named_in_the_singular(
+    page: Page, tmp_path: Path, redis_server: RedisServer
+) -> None:
+    with redis_server.client() as client, DashboardProcess(tmp_path, redis_server.url) as dashboard:
+        async with SharedCrawl(redis_server.url, client, 1) as crawl:
+            mine = await crawl.join("w~1")
+            await push_all(mine, [link("http://h1", "/")])
+            await mine.lease(1)
+            await mine.renew(MINUTE_MS, {"timeout_ms": MINUTE_MS})
+            await page.goto(f"{dashboard.address}#/{CRAWL}")
+            await expect(page.locator("#tile-workers small")).to_have_text("1 URL in hand")
+            await expect(page.locator("#hosts-progress")).to_have_text("1 of 1 host")
+
+
+async def test_on_a_phone_labels_are_whole_and_actions_stand_alone(
+    page: Page, tmp_path: Path, redis_server: RedisServer
+) -> None:
+    with redis_server.client() as client, DashboardProcess(tmp_path, redis_server.url) as dashboard:
+        async with SharedCrawl(redis_server.url, client, 1) as crawl:
+            mine = await crawl.join("w~1")
+            await push_all(mine, [link(f"http://h{number}", "/") for number in range(12)])
+            [first, *others] = (await mine.lease(12)).leases
+            await mine.settle([(0, Settlement(first.token, "dead", reason="http_404"))])
+            await done(mine, others)
+            client.hincrby(keys.counts(CRAWL, 0), "filtered:offsite", 2)
+            client.hincrby(keys.counts(CRAWL, 0), "discovered", 2)
+            await page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+            await page.goto(f"{dashboard.address}#/{CRAWL}")
+            await expect(page.locator("svg text", has_text="2 filtered")).to_be_visible()
+            beyond = await page.evaluate(BEYOND)
+            assert beyond == []
+            await expect(page.locator("table.cards .buttons")).to_be_visible()
+            assert ": " not in await page.evaluate(BEFORE_CELLS)
 
 
 async def test_a_worker_that_is_killed_is_shown_as_late_before_it_counts_as_dead(

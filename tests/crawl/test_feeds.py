@@ -39,6 +39,7 @@ from pathlib import Path
 import scrapy
 from crawlproj.output import row_file
 from crawlproj.output.feeds import FlushingFeedExporter
+from crawlproj.output.reports import Reports
 from crawlproj.items import FailureItem, PageItem, StatsItem, utc_timestamp
 
 HOSTILE = ["=1+1", 'a "quote", a comma', "line\\u2028separator", "half \\ud83d", "two\\nlines"]
@@ -126,6 +127,11 @@ class Site(scrapy.Spider):
         self.flush_or_say()
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
         self.flush_or_say()
+
+    async def of_another_exporter(self):
+        yield page(1)
+        Reports(self.crawler, "w", wanted=False).flush_rows()
+        print(Path("output/site/pages-host_1_a-0001.jsonl").read_bytes().count(b"http"), flush=True)
 
     async def synced(self):
         sizes = {}
@@ -265,6 +271,19 @@ def test_a_feed_with_an_unknown_name_in_its_uri_stops_the_start(project: Path) -
     assert not output(project).exists()
 
 
+def test_rows_of_an_exporter_that_is_not_ours_are_handed_over_when_ours_would_be_saved(
+    project: Path,
+) -> None:
+    settings = """
+EXTENSIONS = {
+    "crawlproj.output.feeds.FlushingFeedExporter": None,
+    "scrapy.extensions.feedexport.FeedExporter": 0,
+}
+"""
+    (project / "project_settings.py").write_text(SETTINGS + settings)
+    assert crawl(project, "of_another_exporter").split() == ["1"]
+
+
 class Bucket(BaseHTTPRequestHandler):
     """As much of S3 as takes in files."""
 
@@ -295,6 +314,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         thread.join()
 
 
+@pytest.mark.needs_ours
 def test_parts_go_to_s3_beside_those_on_disk_and_are_merged_like_them(
     project: Path, bucket: str
 ) -> None:

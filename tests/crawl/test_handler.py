@@ -33,6 +33,7 @@ from scrapy.exceptions import (
 from scrapy.http import HtmlResponse, Response, TextResponse
 from scrapy.utils.test import get_crawler
 
+from crawlproj.errors import BadRequest
 from crawlproj.fetch import unpacking
 from crawlproj.fetch.handler import SafeDownloadHandler
 from crawlproj.fetch.unpacking import MOST_PARTS, WINDOW_BYTES, TooLarge, Unreadable, unpack
@@ -180,7 +181,7 @@ async def test_a_request_cannot_be_split(
 ) -> None:
     if "meta" in injected:
         injected = {**injected, "meta": {"proxy": origin.url("")}}
-    with pytest.raises(UnsupportedURLSchemeError):
+    with pytest.raises(BadRequest):
         await fetch(Request(origin.url("/"), **injected))
     assert site.asked == []
 
@@ -192,7 +193,7 @@ async def test_a_url_cannot_split_a_request_either(origin: Origin, site: Site, e
 
         url = origin.url("/") + end
 
-    with pytest.raises(UnsupportedURLSchemeError):
+    with pytest.raises(BadRequest):
         await fetch(Unquoted(origin.url("/")))
     assert not any("x-evil" in asked.headers for asked in site.asked)
 

@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 from scrapy.exceptions import DownloadFailedError, DownloadTimeoutError, ResponseDataLossError
 
-from crawlproj.errors import AddressRefused
+from crawlproj.errors import AddressRefused, BadCertificate
 from crawlproj.fetch import curl_loop, sockets
 from crawlproj.fetch.client import Client, can_http3
 from crawlproj.fetch.exchange import Answer
-from crawlproj.fetch.failures import BadCertificate
 from tests.servers.clients import Answers, call, client
 from tests.servers.fleet import Fleet
 from tests.servers.h2_origin import H2Origin

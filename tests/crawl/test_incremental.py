@@ -4,12 +4,14 @@ their files and at the origin."""
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from crawlproj.output.link_table import lines_of, parts_of, read_row
+from crawlproj.output.link_table import lines_of, read_row
+from crawlproj.output.parts import parts_of
 from tests.servers.fleet import Fleet
 from tests.servers.origin import Origin, Reply, Request, Route
 from tests.servers.redis import RedisServer
@@ -98,7 +100,8 @@ def rows_of(fleet: Fleet, name: str) -> dict[str, dict[str, str]]:
 
 
 def links_of(folder: Path) -> dict[str, list[str]]:
-    lines = [line for part in parts_of(folder) for line in lines_of(part)]
+    parts = parts_of([folder], "links", "jsonl.zst")
+    lines = [line for part in parts for line in lines_of(part)]
     rows = [row for row in map(read_row, lines) if row is not None]
     return {row["source"]: sorted(link["target"] for link in row["links"]) for row in rows}
 
@@ -212,6 +215,16 @@ def test_redirects_and_bodies_that_are_not_read_are_compared_by_what_is_known(fl
     found = {name: row["change"] for name, row in rows_of(fleet, "since").items()}
     known = {"0": "unchanged", "to": "unchanged", "moved": "changed", "longer": "changed"}
     assert found == {**known, "picture": ""}
+
+
+def test_an_earlier_crawl_may_have_more_files_than_an_argument_has_room_for(
+    fleet: Fleet, origin: Origin, first: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(first, tmp_path, dirs_exist_ok=True)
+    for number in range(1500):
+        (tmp_path / f"a-file-with-a-name-that-is-not-short-{number}.txt").touch()
+    said = crawl(fleet, origin, "of-many", against=str(tmp_path))
+    assert ", 7 are asked for only if they have changed" in said
 
 
 def test_a_folder_that_is_not_there_stops_the_start_with_one_line(fleet: Fleet) -> None:

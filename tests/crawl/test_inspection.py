@@ -6,6 +6,7 @@ import csv
 import json
 from collections.abc import Iterator
 from datetime import datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,9 @@ def test_dead_shows_what_was_given_up_and_why(with_dead: Fleet, flaky_site: Orig
         flaky_site.url("/b"),
     }
     assert all(letter["referer"] == flaky_site.url("/") for letter in told["letters"])
+    everything = json_of(with_dead.command("dead", "site", "--json"))["letters"]
+    order = [(letter["failed_at"], letter["url"]) for letter in everything]
+    assert order == sorted(sorted(order, key=itemgetter(1)), key=itemgetter(0), reverse=True)
     for host in (flaky_site.host, flaky_site.url("/")):
         assert json_of(with_dead.command("dead", "site", "--host", host, "--json"))["dead"] == 3
     none = with_dead.command("dead", "site", "--host", "elsewhere")
@@ -143,12 +147,13 @@ def why(fleet: Fleet, url: str) -> tuple[int, dict[str, Any]]:
 
 def test_why_knows_what_has_become_of_a_url(with_dead: Fleet, flaky_site: Origin) -> None:
     code, told = why(with_dead, flaky_site.url("/#top"))
-    assert (code, told["state"], told["status"]) == (0, "done", "200")
+    assert (code, told["state"], told["status"]) == (0, "done", 200)
+    assert (told["depth"], told["links"]) == (0, 3)
     code, told = why(with_dead, flaky_site.url("/gone"))
     assert (code, told["state"], told["reason"], told["attempts"]) == (0, "dead", "http_410", 1)
     assert (told["referer"], told["depth"]) == (flaky_site.url("/"), 1)
     code, told = why(with_dead, flaky_site.url("/nobody/links/here"))
-    assert (code, told["state"]) == (1, "never seen")
+    assert (code, told["state"], "nofollow" in told["text"]) == (1, "never seen", True)
     code, told = why(with_dead, "http://elsewhere.example/")
     assert (code, told["state"]) == (1, "never seen")
     assert "not within scope=host" in told["text"]
@@ -186,7 +191,7 @@ def test_why_finds_a_url_that_waits_is_fetched_or_is_not_followed(fleet: Fleet) 
         wait_for(lambda: fleet.status()["queued"] == 1, "one is queued", 20)
         code, told = why(fleet, origin.url("/later"))
         assert (code, told["state"], told["ahead"]) == (0, "queued", 0)
-        assert told["text"].endswith("; a seed")
+        assert told["text"].endswith("the crawl is paused (scrapy resume); a seed")
         fleet.workers[0].kill()
 
 
@@ -211,7 +216,25 @@ def test_why_knows_of_every_url_of_a_crawl_that_keeps_outcomes_without_its_files
     assert told["/a"]["at"] >= str(fleet.status()["started_at"])[:19]
     assert (told["/no"]["state"], told["/no"]["reason"]) == ("filtered", "robots")
     assert "the host's robots.txt disallows it" in told["/no"]["text"]
+    assert not told["/a"].get("referer")
     assert (told["/gone"]["state"], told["/other"]["state"]) == ("dead", "never seen")
+
+
+def test_why_tells_what_the_row_of_a_page_has_beside_its_outcome(fleet: Fleet) -> None:
+    moved = Reply(status=301, headers={"Location": "/a"})
+    routes: dict[str, Route] = {
+        "/": Reply(body=b"<a href=/old>o</a>"),
+        "/old": moved,
+        "/a": Reply(),
+    }
+    with Origin(routes) as origin:
+        worker = fleet.start({"FRONTIER_OUTCOMES": "True"}, seeds=origin.url("/"), delay=0)
+        assert worker.wait(30) == "finished"
+        code, told = why(fleet, origin.url("/old"))
+        assert (code, told["state"], told["status"]) == (0, "done", 301)
+        around = f", redirected to {origin.url('/a')}; found on {origin.url('/')}"
+        assert told["text"].endswith(around)
+        assert (told["referer"], told["redirect_to"]) == (origin.url("/"), origin.url("/a"))
 
 
 def test_why_tells_how_sure_the_seen_filter_is_and_when_a_queued_url_has_its_turn(

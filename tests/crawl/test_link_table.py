@@ -16,6 +16,7 @@ import pytest
 
 from crawlproj.discover.link_records import has_id
 from crawlproj.output import link_table
+from crawlproj.output.parts import parts_of
 from tests.servers.fleet import Fleet
 from tests.servers.origin import Origin, Reply, Request, Route
 from tests.servers.redis import RedisServer
@@ -114,7 +115,7 @@ class Seen:
         self.status = fleet.status()
         self.failures = {row["url"]: row for row in fleet.rows("failures")}
         self.pages = fleet.urls()
-        self.parts = link_table.parts_of(fleet.output / "site")
+        self.parts = parts_of([fleet.output / "site"], "links", "jsonl.zst")
         self.rows = {row["source"]: row for part in self.parts for row in read(part)}
 
 
@@ -244,7 +245,11 @@ def test_the_links_of_every_page_are_on_disk_though_a_worker_was_killed(
         killed = fleet.start(quick, env={"CRAWL_FAILPOINT": "settle:3"}, **given)
         killed.process.wait(60)
         assert fleet.start(quick, **given).wait() == "finished"
-    rows = [row for part in link_table.parts_of(fleet.output / "site") for row in read(part)]
+    rows = [
+        row
+        for part in parts_of([fleet.output / "site"], "links", "jsonl.zst")
+        for row in read(part)
+    ]
     assert {row["source"] for row in rows} == set(fleet.urls())
     assert len(set(fleet.urls())) == fleet.status()["done"] == 30
 

@@ -83,6 +83,7 @@ def site(other: str) -> dict[str, Route]:
         "/busy": fine_at_last(503),
         "/slow": fine_at_last(429, **{"Retry-After": "1"}),
         "/always-busy": Reply(503),
+        "/only-busy": Reply(body=b"<a href=/always-busy>busy</a>"),
         "/clean": Reply(body=b"<a href=/page/299>the last</a>"),
         "/page/299": Reply(body=b"<a href=/clean>back</a>"),
     }
@@ -276,8 +277,22 @@ def test_a_site_without_broken_links_is_one_line(check: Check) -> None:
     assert clean.stdout.startswith("No broken links: 2 pages")
 
 
+def test_a_link_that_was_only_asked_has_the_status_of_its_last_answer(check: Check) -> None:
+    asked = check.run("/only-busy", "--depth", "0", "--json")
+    (broken,) = json.loads(asked.stdout)["broken"]
+    assert (broken["status"], broken["kind"], broken["reason"]) == (503, "transient", "http_503")
+    summary = json.loads((check.folder / "summary.json").read_text())
+    assert summary["statuses"] == {"200": 1, "503": 1}
+
+
 def test_a_start_that_is_not_there_is_wrong_use(check: Check) -> None:
     assert_one_line(check.run("/never-was"), 2, "Nothing to check", "http_404")
+
+
+def test_a_check_that_cannot_be_made_is_not_taken_for_a_broken_link(tmp_path: Path) -> None:
+    nowhere = Fleet(tmp_path, "redis://127.0.0.1:1/0")
+    ended = nowhere.command("linkcheck", "http://127.0.0.1:9/")
+    assert_one_line(ended, 2, "No Redis answers at 127.0.0.1:1")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 
 from tests.servers.fleet import Fleet, Worker
 from tests.servers.origin import Origin, Reply, Request
-from tests.servers.redis import wait_for
+from tests.servers.redis import RedisServer, wait_for
 
 PAGES = {
     "/": Reply(body=b"".join(b"<a href=/%d>x</a>" % n for n in range(40))),
@@ -35,23 +35,63 @@ def test_the_end_of_a_crawl_is_told_once_by_several_workers(fleet: Fleet, tmp_pa
     message = json.loads(told)
     assert (message["event"], message["crawl"], message["done"]) == (event, "site", 41)
     assert event == "finished" and "41 pages" in message["text"]
+    over = message["done"] + message["dead"] + sum(message["filtered"].values())
+    assert message["discovered"] == over
+
+
+class Received(list[dict[str, object]]):
+    """What was posted to a route."""
+
+    def __call__(self, request: Request) -> Reply:
+        self.append(json.loads(request.body))
+        return Reply()
+
+    @property
+    def events(self) -> list[str]:
+        return sorted(str(one["event"]) for one in self)
 
 
 def test_a_lost_worker_is_posted_once(fleet: Fleet) -> None:
-    received: list[dict[str, object]] = []
-
-    def hook(request: Request) -> Reply:
-        received.append(json.loads(request.body))
-        return Reply()
-
-    with Origin({**PAGES, "/hook": hook}) as origin:
+    received = Received()
+    with Origin({**PAGES, "/hook": received}) as origin:
         own = {"FRONTIER_LEASE_TIMEOUT": "2", "CRAWL_NOTIFY": origin.url("/hook")}
         workers = [fleet.start(own, seeds=origin.url("/"), delay="0.12") for _ in range(3)]
         wait_for(lambda: fleet.status()["done"] and len(fleet.status()["workers"]) == 3, "all work")
         workers[0].signal(signal.SIGKILL)
         assert [worker.wait() for worker in workers[1:]] == ["finished"] * 2
         fleet.assert_settled()
-    assert sorted(str(one["event"]) for one in received) == ["finished", "worker_lost"]
+    assert received.events == ["finished", "worker_lost"]
+
+
+def test_a_crawl_that_stalls_and_then_runs_out_of_time_is_told_of_both(fleet: Fleet) -> None:
+    received = Received()
+    slow = {"/0": Reply(delay_s=2.5), "/hook": received}
+    with Origin({**PAGES, **slow}) as origin:
+        own = {"FRONTIER_LEASE_TIMEOUT": 2, "CRAWL_STALLED": 1, "CRAWL_NOTIFY": origin.url("/hook")}
+        for _ in range(2):
+            fleet.start(own, seeds=origin.url("/"), delay=0.5, minutes=0.07)
+        assert fleet.wait() == ["stopped"] * 2
+    # On a machine that is slow otherwise it may stall more than once.
+    assert received.events.count("finished") == 1
+    texts = {str(one["event"]): str(one["text"]) for one in received}
+    assert "site: no page for 1 s" in texts["stalled"]
+    assert "site: its time is up: " in texts["finished"] and " left" in texts["finished"]
+
+
+def test_a_worker_that_cannot_go_on_tells_so_itself(
+    fleet: Fleet, redis_server: RedisServer
+) -> None:
+    received = Received()
+    with Origin({**PAGES, "/hook": received}) as origin:
+        own = {"FRONTIER_LEASE_TIMEOUT": 2, "CRAWL_NOTIFY": origin.url("/hook")}
+        fleet.start(own, seeds=origin.url("/"), delay=0.5)
+        wait_for(lambda: fleet.status()["done"], "a page is done")
+        with redis_server.client() as client:
+            client.flushall()
+        assert fleet.wait() == ["failed"]
+    [told] = received
+    assert (told["event"], told["crawl"]) == ("failed", "site")
+    assert told["worker"] and "could not go on" in str(told["text"])
 
 
 def port_of(worker: Worker) -> int:

@@ -263,7 +263,7 @@ def test_what_becomes_of_the_pages_of_a_plain_spider_is_told_as_it_was(fleet: Fl
     }
     assert failures[origin.url("/broken")]["attempts"] == str(Config().max_attempts)
     statuses = fleet.status("plain")["statuses"]
-    assert (statuses["200"], statuses["301"], statuses["302"]) == (2, 1, 5)
+    assert (statuses["200"], statuses["301"], statuses["302"]) == (2, 1, 6)
     assert "Traceback" not in worker.log
 
 
@@ -333,12 +333,15 @@ def test_what_a_worker_hears_of_lost_ones_when_it_joins_passes_open_pipelines_in
 def test_a_site_spider_yields_items_of_the_users_own_beside_its_rows_and_follows_links(
     fleet: Fleet,
 ) -> None:
-    """Redirects, failures and what is left out are no pages of theirs; Requests are refused."""
+    """Redirects, failures and what is left out are no pages of theirs; Requests are refused. A
+    status that the spider asks for is no failure, not even one by which a page says it is gone."""
     out = b'<meta name=robots content="noindex">'
     routes: dict[str, Route] = {
         "/": Reply(body=b"<title>Home</title><h1>One</h1><a href=/go><a href=/out><a href=/gone>"),
         "/go": Reply(302, {"Location": "/two"}),
-        "/two": Reply(body=b"<h1>Two</h1><a href=/astray>"),
+        "/two": Reply(body=b"<h1>Two</h1><a href=/astray><a href=/sold>"),
+        "/sold": Reply(410, body=b"<h1>Sold</h1><a href=/like>"),
+        "/like": Reply(body=b"<h1>Like</h1>"),
         "/out": Reply(body=out + b"<h1>Out</h1>"),
         "/astray": Reply(body=b"<h1>Astray</h1>"),
     }
@@ -350,13 +353,19 @@ def test_a_site_spider_yields_items_of_the_users_own_beside_its_rows_and_follows
     parts = (fleet.output / "headlines").glob("items-*.jsonl")
     items = [json.loads(line) for part in parts for line in part.read_text().splitlines()]
     assert sorted(items, key=lambda item: str(item["headline"])) == [
+        {"url": origin.url("/like"), "title": "", "headline": "Like"},
         {"url": origin.url("/"), "title": "Home", "headline": "One"},
+        {"url": origin.url("/sold"), "title": "", "headline": "Sold"},
         {"url": origin.url("/two"), "title": "", "headline": "Two"},
     ]
     pages = {row["url"] for row in fleet.rows("pages", "headlines")}
-    assert pages == {origin.url(path) for path in ("/", "/go", "/two", "/astray")}
+    found = ("/", "/go", "/two", "/astray", "/sold", "/like")
+    assert pages == {origin.url(path) for path in found}
     failures = {row["url"]: row["reason"] for row in fleet.rows("failures", "headlines")}
-    assert failures[origin.url("/astray")] == "callback_TypeError"
+    assert failures == {
+        origin.url("/astray"): "callback_TypeError",
+        origin.url("/gone"): "http_404",
+    }
     assert "override parse()" in worker.log
 
 

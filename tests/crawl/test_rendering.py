@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import tracemalloc
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 
 import psutil
 import pytest
 from scrapy import Request
+from scrapy.exceptions import DownloadCancelledError
 from scrapy.http import HtmlResponse, Response, TextResponse
 from scrapy.statscollectors import StatsCollector
 from scrapy.utils.test import get_crawler
 
+from crawlproj.errors import BrowserFailed
 from crawlproj.fetch.rendering import renderer
 from crawlproj.fetch.rendering.browser import Browser
 from crawlproj.fetch.rendering.renderer import Renderer
@@ -101,15 +104,18 @@ def test_without_rendering_they_are_not_there(fleet: Fleet, site: Origin) -> Non
     assert fleet.urls() == [site.url("/shop")]
 
 
-def test_a_page_whose_scripts_never_end_harms_no_other(fleet: Fleet, site: Origin) -> None:
+def test_a_page_that_the_browser_fails_at_harms_neither_its_host_nor_other_pages(
+    fleet: Fleet, site: Origin
+) -> None:
     seeds = f"{site.url('/endless')},{site.url('/shop')}"
     needed("chromium")
-    settings = {"CRAWL_RENDER_TIMEOUT": 2, "FRONTIER_MAX_ATTEMPTS": 1}
+    settings = {"CRAWL_RENDER_TIMEOUT": 2, "FRONTIER_MAX_ATTEMPTS": 1, "POLITENESS_GIVE_UP": 1}
     fleet.start(settings, seeds=seeds, delay=0, render="/(endless|shop)$")
     assert fleet.wait() == ["finished"]
     fleet.assert_settled()
     assert site.url("/a") in fleet.urls()
-    assert [row["reason"] for row in fleet.rows("failures")] == ["timeout"]
+    failures = [(row["reason"], row["kind"]) for row in fleet.rows("failures")]
+    assert failures == [("browser", "transient")]
 
 
 async def test_a_browser_that_has_grown_is_replaced(caplog: pytest.LogCaptureFixture) -> None:
@@ -173,7 +179,7 @@ BUSY = b"<script>for (let i = 0; i < 60; i++) fetch('/' + i).catch(() => {});</s
 
 @pytest.fixture
 async def slow(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Slow, Renderer]]:
-    settings = {"CRAWL_RENDER_TIMEOUT": 1, "CRAWL_RENDER_PAGES": 1}
+    settings = {"CRAWL_RENDER_TIMEOUT": 1, "CRAWL_RENDER_PAGES": 1, "DOWNLOAD_MAXSIZE": 100_000}
     fetched, crawler = Slow(), get_crawler(settings_dict=settings)
     crawler.stats = StatsCollector(crawler)
     needed("chromium")
@@ -207,3 +213,38 @@ async def test_a_page_that_waits_for_its_place_in_the_browser_does_not_fail(
     _, made = slow
     rendered = await asyncio.gather(*(render(made, number) for number in range(5)))
     assert all("rendered" in response.flags for response in rendered)
+
+
+GROWS = b"""<script>
+    Object.defineProperty(Element.prototype, "outerHTML", {get: () => "small"});
+    document.body.append(document.createComment("x".repeat(20e6)));
+</script>"""
+
+
+async def test_a_page_that_has_grown_too_large_stays_in_the_browser(
+    slow: tuple[Slow, Renderer],
+) -> None:
+    _, made = slow
+    tracemalloc.start()
+    try:
+        with pytest.raises(DownloadCancelledError, match="grew to 200"):
+            await render(made, body=b"<body>" + GROWS)
+        assert tracemalloc.get_traced_memory()[1] < 5e6
+    finally:
+        tracemalloc.stop()
+
+
+async def test_a_browser_that_dies_under_a_page_is_no_failure_of_the_download(
+    slow: tuple[Slow, Renderer],
+) -> None:
+    fetched, made = slow
+    page = asyncio.create_task(render(made))
+    while not fetched.begun:
+        await asyncio.sleep(0.01)
+    for child in psutil.Process().children(recursive=True):
+        if "chrom" in child.name():
+            with suppress(psutil.NoSuchProcess):
+                child.kill()
+    with pytest.raises(BrowserFailed):
+        await page
+    assert "rendered" in (await render(made, body=b"<p>the next one</p>")).flags

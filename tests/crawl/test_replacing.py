@@ -16,9 +16,9 @@ from crawlproj.operate.fleet import MOST_REPLACED, WorkerSlot
 from tests.servers.fleet import PROJECT, Fleet
 from tests.servers.redis import wait_for
 
-SPEC = WebSpec(hosts=4, pages=160).smooth()
+SPEC = WebSpec(hosts=4, pages=100).smooth()
 POLITE = 0.2
-"""Seconds between requests to a host: the crawl lasts for eight, however fast the machine is."""
+"""Seconds between requests to a host: the crawl lasts for five, however fast the machine is."""
 
 
 def _start(fleet: Fleet, web: DemoServer, *settings: str) -> subprocess.Popen[str]:
@@ -47,7 +47,7 @@ def _end(process: subprocess.Popen[str]) -> str:
 def test_a_worker_at_its_memory_limit_hands_in_and_is_replaced(
     fleet: Fleet, web: DemoServer
 ) -> None:
-    low = ("CRAWL_MEMORY_LIMIT_MB=1", "MEMUSAGE_CHECK_INTERVAL_SECONDS=4")
+    low = ("CRAWL_MEMORY_LIMIT_MB=1", "MEMUSAGE_CHECK_INTERVAL_SECONDS=3")
     process = _start(fleet, web, *low)
     said = _end(process)
     assert process.returncode == 0, said

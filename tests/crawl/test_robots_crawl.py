@@ -246,7 +246,6 @@ def test_every_url_of_them_is_accounted_for(hosts: Hosts) -> None:
     assert now["filtered"]["robots_unreachable"] == len(UNREACHABLE)
 
 
-@pytest.mark.xfail(strict=False, reason="now and then why finds no verdict: to be looked into")
 def test_who_asks_why_is_told_what_robots_txt_says(hosts: Hosts) -> None:
     for name in ("plain", BORROWING):
         told = hosts.told[name]

@@ -176,6 +176,7 @@ def test_a_page_keeps_the_cookies_that_the_project_keeps(project: Project, setti
 REFUSED = [
     (["fetch", "{home}"], "Refused address"),
     (["parse", "--spider", "books", "{home}"], "Refused address"),
+    (["shell", "{home}", "-c", "response"], "Refused address"),
     (["fetch", "{home}secret", *MINE], "robots.txt"),
     (["fetch", "http://127.0.0.1:1/", *MINE], "Failed to connect to 127.0.0.1:1"),
 ]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,7 +16,9 @@ import pytest
 from redis import Redis
 
 from crawlproj.demo import DemoServer, WebSpec
+from crawlproj.discover import seeds as seed_lists
 from crawlproj.discover.seeds import SeedIntake, SeedList, parse_seed
+from crawlproj.errors import CrawlError
 from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.messages import Kind, Push
@@ -26,7 +30,7 @@ from tests.servers.fleet import Fleet
 from tests.servers.frontier import push_all
 from tests.servers.origin import Origin, Reply
 from tests.servers.proxy import Proxy
-from tests.servers.redis import RedisServer, follow, hand_over, wait_for
+from tests.servers.redis import PATIENCE, RedisServer, follow, hand_over, wait_for
 
 SEEDS = keys.start_urls("site")
 REJECTED = keys.rejected(SEEDS)
@@ -278,15 +282,49 @@ def test_a_seed_that_is_given_again_and_again_is_fetched_once(
     assert fetched == {origin.url("/"): 1, origin.url("/last"): 1}
 
 
+def to_push(request: Any) -> Push:
+    host, key = address(request.url)
+    return Push(Kind.SEED, host, 0, encode_link("/", 0), key)
+
+
+async def test_a_worker_whose_turn_is_over_before_it_could_push_leaves_its_seeds_to_others(
+    redis_server: RedisServer, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As behind a flush that waits for a full disk."""
+    monkeypatch.setattr(seed_lists, "TURN_S", 0.2)
+    redis.rpush(SEEDS, "http://a/", "http://b/")
+    client = await connect(redis_server.url)
+    waits, goes_on, pushed = asyncio.Event(), asyncio.Event(), Counter[str]()
+
+    async def push(pushes: list[Push]) -> None:
+        pushed.update(one.key for one in pushes)
+
+    async def push_later(pushes: list[Push]) -> None:
+        waits.set()
+        await goes_on.wait()
+        await push(pushes)
+
+    ours = SeedList(client, SEEDS)
+    async with asyncio.timeout(30 * PATIENCE):
+        late = asyncio.create_task(
+            SeedIntake(ours, parse_seed, to_push, push_later, lambda: True).take()
+        )
+        await waits.wait()
+        other = SeedIntake(ours, parse_seed, to_push, push, lambda: True)
+        while not await other.take():
+            await asyncio.sleep(0.02)
+        goes_on.set()
+        with pytest.raises(CrawlError, match="others may take them"):
+            await late
+    await client.aclose()
+    assert pushed == {"http://a/": 1, "http://b/": 1}
+
+
 async def test_a_worker_that_dies_between_taking_a_seed_in_and_removing_it_loses_nothing(
     redis_server: RedisServer, redis: Redis
 ) -> None:
     class Killed(BaseException):
         pass
-
-    def to_push(request: Any) -> Push:
-        host, key = address(request.url)
-        return Push(Kind.SEED, host, 0, encode_link("/", 0), key)
 
     redis.rpush(SEEDS, "http://a/", "http://b/")
     client = await connect(redis_server.url)
@@ -403,7 +441,7 @@ def test_those_who_wait_at_a_finished_crawl_can_be_sent_away(
     waiting = fleet.start(own_run)
     wait_for(lambda: fleet.status()["workers"], "the worker is there", 20)
     sent = fleet.command("stop", "site")
-    assert (sent.returncode, "1 worker that waited for seeds" in sent.stdout) == (0, True)
+    assert (sent.returncode, "1 worker that waited for seeds leaves" in sent.stdout) == (0, True)
     assert waiting.wait(20) == "stopped"
     assert (fleet.status()["state"], fleet.status()["workers"]) == ("finished", [])
     later = fleet.start(own_run)

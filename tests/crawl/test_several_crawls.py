@@ -121,6 +121,7 @@ def test_a_crawl_that_only_has_seeds_waiting_is_listed_as_empty(fleet: Fleet, re
     redis.lpush(keys.start_urls("later"), "http://127.0.0.1:1/")
     [(name, listed)] = crawls(fleet).items()
     assert (name, listed["state"], listed["pages"]) == ("later", "empty", 0)
+    assert listed["spider"] == ""
 
 
 def test_crawls_that_share_their_pace_ask_a_host_no_faster_than_one(fleet: Fleet) -> None:

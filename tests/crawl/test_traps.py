@@ -168,6 +168,8 @@ def test_a_pattern_is_listed_explained_and_released(fleet: Fleet) -> None:
             kept,
         )
         assert kept > 0
+        listed = fleet.command("patterns", "site").stdout
+        assert listed == f"site: 1 pattern\n\n  {pattern}  repeated, {kept} URLs, {kept} kept\n"
         assert fleet.command("patterns", "site", "--release", "/none").returncode == 1
         released = fleet.command("patterns", "site", "--release", pattern)
         assert released.stdout == (

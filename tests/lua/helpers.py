@@ -17,12 +17,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
-from crawlproj.frontier import keys
+from crawlproj.frontier import burying, keys, settling
 from crawlproj.frontier.bloom import Geometry
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.hosts import read_group, read_host
 from crawlproj.frontier.levels import HIGHEST, REVISIT
-from crawlproj.frontier.messages import Batch, Kind, Lease, Opened, Push, Settlement
+from crawlproj.frontier.messages import (
+    Arrival,
+    Batch,
+    Kind,
+    Lease,
+    Opened,
+    Push,
+    Reclaimed,
+    Settlement,
+)
 from crawlproj.frontier.pattern_store import set_aside_link
 from crawlproj.frontier.plan import Plan
 from crawlproj.frontier.shard import Shard
@@ -61,6 +70,7 @@ class Host(NamedTuple):
     per: int | None = None
     pause: int | None = None
     reserved: int = 0
+    copies: int = 0
 
 
 class Group(NamedTuple):
@@ -75,6 +85,7 @@ class Group(NamedTuple):
     line: list[str] = []
     kept: int = 0
     reserved: int = 0
+    copies: int = 0
 
 
 class Pattern(NamedTuple):
@@ -100,9 +111,15 @@ class State:
     delayed: list[tuple[int, str, float, str]] = field(default_factory=list)
     leased: dict[str, dict[int, tuple[str, float, str]]] = field(default_factory=dict)
     kept: set[int] = field(default_factory=set)
+    twins: dict[int, int | None] = field(default_factory=dict)
+    """Of leases that were copied, and of copies: the token of the other, None if that has won."""
+    leased_at: dict[int, int] = field(default_factory=dict)
+    """When leases that may be copied were made."""
     leased_of: dict[int, str] = field(default_factory=dict, compare=False, repr=False)
     """The groups that leases were taken of."""
     dead: set[tuple[str, float, str, str, int]] = field(default_factory=set)
+    untold: dict[str, list[tuple[str, float, str]]] = field(default_factory=dict)
+    """Of workers, the dead letters that they were told of and have not reported yet."""
     workers: dict[str, int] = field(default_factory=dict)
     about: dict[str, Any] = field(default_factory=dict)
     seeds: set[str] = field(default_factory=set)
@@ -173,6 +190,7 @@ def structures(redis: Any, crawl: str = CRAWL, shard: int = 0) -> State:
     names = {key(crawl, shard): key.__name__ for key in keys.VECTOR}
     raw = {_known(name.decode(), names): _value(redis, name) for name in _all(redis, crawl, shard)}
     raw["meta"].pop(b"clock_ms", None)  # when the last script ran, which any may write
+    told = raw.pop("replies", {})
     clock = _Clock(int(raw["meta"][b"started_ms"]))
     return State(
         meta=_shown_meta(raw["meta"]),
@@ -185,8 +203,11 @@ def structures(redis: Any, crawl: str = CRAWL, shard: int = 0) -> State:
         delayed=[_delayed(packed, clock.minute(at)) for packed, at in raw.get("delayed", [])],
         leased=_leased(raw),
         kept=_kept(raw),
+        twins=_twins(raw),
+        leased_at=_leased_at(raw, clock),
         leased_of=_leased_of(raw),
         dead={_dead(packed) for packed in raw.get("dead", {}).values()},
+        untold=_untold(told),
         workers={name.decode(): clock.minute(at) for name, at in raw.get("workers", [])},
         about={name.decode(): json.loads(told) for name, told in raw.get("about", {}).items()},
         seeds={key.decode() for key in raw.get("seeds", set())},
@@ -224,11 +245,11 @@ def assert_balanced(state: State) -> None:
     leased = [lease for held in state.leased.values() for lease in held.values()]
     assert counts["queued"] == queued
     assert counts["delayed"] == len(state.delayed)
-    assert counts["leased"] == len(leased)
+    assert counts["leased"] == len(leased) - _copies(state).total()
     assert counts["resting"] == len(state.resting)
     assert counts["dead"] == len(state.dead) == _sum(counts, "dead:")
     settled = counts["done"] + counts["dead"] + _sum(counts, "filtered:")
-    assert counts["discovered"] == queued + len(state.delayed) + len(leased) + settled
+    assert counts["discovered"] == queued + len(state.delayed) + counts["leased"] + settled
     assert all(value >= 0 for value in counts.values())
     held = [one for leases in state.leased.values() for one in leases.items()]
     out = Counter(host for token, (host, _, _) in held if token not in state.kept)
@@ -239,6 +260,7 @@ def assert_balanced(state: State) -> None:
     for name, host in state.hosts.items():
         assert sorted(state.queues.get(name, {})) == host.levels
         assert (host.out, host.kept) == (out[name], kept[name])
+        assert host.copies == _copies(state)[name]
         assert host.reserved == reserved[name]
         ready = state.groups[host.group].line if host.group else state.ready
         assert (name in ready, name in waiting) == (host.at == "ready", host.at == "waiting")
@@ -255,6 +277,16 @@ def assert_balanced(state: State) -> None:
     placed = set(state.ready) | set(waiting)
     known = state.hosts.keys() | state.groups.keys()
     assert state.queues.keys() | out.keys() | placed | set().union(*lines) <= known
+
+
+def _copies(state: State) -> Counter[str]:
+    """By host, how many of its leases are beyond one a URL."""
+    held = {token: url for leases in state.leased.values() for token, url in leases.items()}
+    return Counter(
+        held[token][0]
+        for token, other in state.twins.items()
+        if other is None or (token > other and other in held)
+    )
 
 
 def _waiting_seeds(state: State) -> Counter[str]:
@@ -296,7 +328,10 @@ class Worker:
         return lease
 
     def settle(self, *batch: Settlement) -> list[int]:
-        return self._run(self.shard.settle(self.name, batch))
+        return self._run(settling.settle(self.shard, self.name, batch)).late
+
+    def reclaim(self, most: int = 10, reported: int = 0) -> Reclaimed:
+        return self._run(burying.reclaim(self.shard, self.name, reported, most))
 
     def done(self, *leases: Lease, **how: Any) -> list[int]:
         return self.settle(*(Settlement(lease.token, "done", **how) for lease in leases))
@@ -326,6 +361,7 @@ class HandCrawl:
         follow: str = "",
         brings_seed: bool = True,
         seed_found_at: str = "",
+        dismissals: int | None = None,
         **limits: Any,
     ) -> Opened:
         given = Plan(**limits)
@@ -336,8 +372,7 @@ class HandCrawl:
             run=run,
             fields=fields,
             lasts_ms=given.lasts_ms,
-            brings_seed=brings_seed,
-            seed_found_at=seed_found_at,
+            arrival=Arrival(brings_seed, seed_found_at, dismissals),
         )
         self.opened = self._runner.run(opening)
         return self.opened
@@ -443,7 +478,7 @@ def _host(packed: bytes, clock: _Clock) -> Host:
     hold = None if found.hold_ms is None else clock.minute(found.hold_ms)
     record = (found.levels, found.out, cooling, found.pages, at, found.failures, hold, found.kept)
     pause = found.pause_ms and found.pause_ms // MINUTE_MS
-    return Host(*record, found.group, found.per, pause, found.reserved)
+    return Host(*record, found.group, found.per, pause, found.reserved, found.copies)
 
 
 def _group(name: bytes, raw: dict[str, Any], clock: _Clock) -> Group:
@@ -452,7 +487,7 @@ def _group(name: bytes, raw: dict[str, Any], clock: _Clock) -> Group:
     hold = None if found.hold_ms is None else clock.minute(found.hold_ms)
     line = [host.decode() for host, _ in raw.get(f"line {name.decode()}", [])]
     record = (found.out, cooling, found.pages, found.at or None, hold, found.per)
-    return Group(*record, line, found.kept, found.reserved)
+    return Group(*record, line, found.kept, found.reserved, found.copies)
 
 
 def _queues(raw: dict[str, Any]) -> dict[str, dict[float, list[str]]]:
@@ -494,6 +529,19 @@ def _kept(raw: dict[str, Any]) -> set[int]:
     return {token for token, fields in _leases(raw) if any(fields[3:4])}
 
 
+def _twins(raw: dict[str, Any]) -> dict[int, int | None]:
+    told = {token: fields[5] for token, fields in _leases(raw) if len(fields) > 5}
+    return {
+        token: int(text.split()[0]) if text else None
+        for token, text in told.items()
+        if isinstance(text, bytes)
+    }
+
+
+def _leased_at(raw: dict[str, Any], clock: _Clock) -> dict[int, int]:
+    return {int(name.split()[0]): clock.minute(at) for name, at in raw.get("leased_at", [])}
+
+
 def _leased_of(raw: dict[str, Any]) -> dict[int, str]:
     return {token: fields[4].decode() for token, fields in _leases(raw) if any(fields[4:5])}
 
@@ -512,6 +560,14 @@ def _url(fields: list[Any]) -> tuple[str, float, str]:
 def _dead(packed: bytes) -> tuple[str, float, str, str, int]:
     fields = unpack_all(packed)
     return *_url(fields), fields[3].decode(), fields[5]
+
+
+def _untold(told: dict[bytes, bytes]) -> dict[str, list[tuple[str, float, str]]]:
+    return {
+        name.decode().removeprefix("lost "): sorted(map(_url, unpack_all(packed)[1]))
+        for name, packed in told.items()
+        if name.startswith(b"lost ")
+    }
 
 
 def _pattern(packed: bytes, clock: _Clock) -> Pattern:

@@ -203,6 +203,28 @@ def test_who_waits_for_seeds_where_those_before_were_stopped_is_not_stopped(
     assert _mode(crawl, brings_seed=False) == ("waiting", "e1", "running")
 
 
+def test_a_stop_also_dismisses_who_waited_when_it_came(crawl: HandCrawl) -> None:
+    crawl.open(brings_seed=False)
+    assert _mode(crawl, run="first")[:2] == ("new", "e2")
+    crawl.stranger().push(link(A, "/1"))
+    assert crawl.stranger().set_state("stopping", ["running"]) == "stopped"
+    before = crawl.state()
+    assert _mode(crawl, run="waited", dismissals=0) == ("waiting", "e2", "stopped")
+    assert crawl.state().raw == before.raw
+    assert _mode(crawl, run="comes anew")[0] == "resumed"
+    crawl.worker()
+    assert _mode(crawl, run="waited since then", dismissals=1)[0] == "joined"
+
+
+def test_who_waits_for_the_crawl_after_next_is_dismissed_as_well(crawl: HandCrawl) -> None:
+    crawl.open()
+    crawl.stranger().finish()
+    assert crawl.stranger().set_state("stopping", ["running"]) == "finished"
+    assert _mode(crawl, run="second")[0] == "new"
+    assert _mode(crawl, run="waited", dismissals=0)[0] == "waiting"
+    assert _mode(crawl, run="came after the stop", dismissals=1)[0] == "joined"
+
+
 def test_another_shard_follows_the_first_into_its_epoch(crawl: HandCrawl) -> None:
     assert _mode(crawl, follow="other") == ("new", "other", "running")
     crawl.stranger().push(link(A, "/1"))

@@ -15,6 +15,7 @@ from tests.lua.helpers import (
     Host,
     entry,
     link,
+    packed,
     paths,
     with_worker,
 )
@@ -67,14 +68,28 @@ def test_a_url_that_was_lost_as_often_as_allowed_goes_to_the_dead_letters(crawl:
         minute += 2
         crawl.at(minute)
         reclaimed = living.reclaim()
-    assert reclaimed == Reclaimed(1, 0, [(A, 7, entry("/killer", 2))])
+    assert reclaimed == Reclaimed(1, 0, [(A, 7, entry("/killer", 2))], told=1)
     counts = {"discovered": 1, "dead": 1, "dead:worker_lost": 1, "reclaimed": 2}
     assert crawl.state() == with_worker(
         counts=counts,
         hosts={A: Host()},
         dead={(A, 7, "/killer''", "worker_lost", 1)},
+        untold={"w": [(A, 7, "/killer''")]},
         layers=[1],
     )
+    assert living.reclaim() == reclaimed._replace(workers=0), "until it is reported"
+    assert living.reclaim(reported=1) == Reclaimed(0, 0, [], told=1)
+    assert crawl.state().untold == {}
+
+
+def test_what_is_told_of_lost_urls_may_be_damaged(crawl: HandCrawl) -> None:
+    crawl.open()
+    worker, key = crawl.worker(), crawl.key("replies")
+    ours = [b"http://a", 0, entry("/1")]
+    for told in (b"", b"\xc1", packed(3), packed("x", []), packed(2, [5, [1, 2], [A], ours])):
+        crawl.redis.hset(key, "lost w", told)
+        assert worker.reclaim().dead in ([], [(A, 0, entry("/1"))])
+    assert not crawl.redis.hexists(key, "lost w") or worker.reclaim(reported=2).dead == []
 
 
 def test_urls_that_were_lost_twice_come_back_one_by_one(crawl: HandCrawl) -> None:

@@ -129,6 +129,27 @@ def test_no_more_is_woken_than_the_budget_has_and_what_is_not_used_is_saved_for_
     assert wake(worker) == 4
 
 
+@pytest.mark.parametrize(("budget", "paths"), [("2/s", 30), ("6/min", 3)])
+def test_the_budget_lies_idle_only_where_nothing_else_is_due(
+    crawl: HandCrawl, budget: str, paths: int
+) -> None:
+    worker = rested(crawl, paths=paths, delay=0, refresh=budget)
+
+    def idle(most: int = 100) -> float:
+        return worker.run(resting.wake(worker.shard, most, MINUTE_MS)).saved
+
+    crawl.at(1)
+    idle()  # when the first visits are paid for
+    crawl.at(2)
+    assert idle(most=1) == 0, "whoever asks wants no more"
+    crawl.at(2 + 0.9 / 60)
+    assert idle() == 0, "what does not make up one visit is not idle"
+    for minute in range(3, 9):
+        crawl.at(minute)
+        found = idle()
+    assert found == 1
+
+
 def test_new_pages_are_paid_for_first_and_leave_a_tenth(crawl: HandCrawl) -> None:
     worker = rested(crawl, paths=90, delay=0, refresh="60/min")
     wake(worker)

@@ -6,6 +6,7 @@ import pytest
 
 from crawlproj.frontier.levels import MOVED
 from crawlproj.frontier.messages import Settlement, Verdict
+from crawlproj.frontier.settling import Answer, settle
 from tests.lua.helpers import (
     MINUTE_MS,
     A,
@@ -14,6 +15,7 @@ from tests.lua.helpers import (
     State,
     entry,
     link,
+    packed,
     unfiltered,
     with_worker,
 )
@@ -54,13 +56,56 @@ def test_items_of_spiders_are_counted_by_class_and_once_though_the_call_is_repea
 ) -> None:
     worker, token = _leased(crawl)
     batch, new_items = [Settlement(token, "done")], {"Product": 2, "dict": 1}
-    for _ in range(2):
-        worker.run(worker.shard.settle(worker.name, batch, new_items))
+    for is_repeated in (False, True):
+        call = settle(worker.shard, worker.name, batch, new_items, call=5, is_repeated=is_repeated)
+        assert worker.run(call) == Answer([])
     counts = crawl.state().counts
     assert {name: counts[name] for name in counts if name.startswith("items:")} == {
         "items:Product": 2,
         "items:dict": 1,
     }
+
+
+def test_items_of_spiders_are_counted_though_all_that_ends_with_them_is_late(
+    crawl: HandCrawl,
+) -> None:
+    """They may be of pages that are still under way."""
+    worker, token = _leased(crawl)
+    worker.done(worker.held_leases()[0])
+    call = settle(worker.shard, worker.name, [Settlement(token, "done")], {"Product": 2})
+    assert worker.run(call).late == [token]
+    assert crawl.state().counts["items:Product"] == 2
+
+
+def test_a_call_that_is_repeated_is_answered_as_before_and_changes_nothing(
+    crawl: HandCrawl,
+) -> None:
+    worker, token = _leased(crawl)
+    batch = [Settlement(token, "done"), Settlement(99, "done")]
+
+    def call(number: int, *, is_repeated: bool) -> Answer:
+        return worker.run(
+            settle(worker.shard, worker.name, batch, call=number, is_repeated=is_repeated)
+        )
+
+    assert call(5, is_repeated=False) == Answer([99])
+    after = crawl.state()
+    assert after.counts["late"] == 1
+    assert call(5, is_repeated=True) == Answer([99])
+    assert crawl.state() == after
+    for number in range(6, 14):
+        call(number, is_repeated=False)
+    assert call(5, is_repeated=True) == Answer([token, 99], is_certain=False)
+
+
+@pytest.mark.parametrize("kept", [b"", b"\xc1", packed(5), packed("5", [], [])])
+def test_what_is_remembered_of_a_call_may_be_damaged(crawl: HandCrawl, kept: bytes) -> None:
+    worker, token = _leased(crawl)
+    crawl.redis.hset(crawl.key("replies"), "settled 5 w", kept)
+    batch = [Settlement(token, "done")]
+    answer = worker.run(settle(worker.shard, worker.name, batch, call=5, is_repeated=True))
+    assert answer == Answer([], is_certain=False)
+    assert crawl.state().counts["done"] == 1
 
 
 def test_filtered_is_counted_with_its_reason_and_is_no_page(crawl: HandCrawl) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crawlproj.frontier.messages import Reclaimed, Renewed
+from crawlproj.frontier.messages import Reclaimed, Renewed, Settlement
 from tests.lua.helpers import MINUTE_MS, A, HandCrawl, Host, State, link
 
 
@@ -76,3 +76,21 @@ def test_a_worker_that_the_shard_does_not_know_may_say_goodbye(crawl: HandCrawl)
     crawl.open()
     assert crawl.stranger().leave() is True
     assert crawl.state() == State()
+
+
+def test_a_worker_that_leaves_or_is_buried_takes_the_replies_to_its_settlements_with_it(
+    crawl: HandCrawl,
+) -> None:
+    crawl.open()
+    leaves, dies = crawl.worker(), crawl.worker("dead", timeout_minutes=1)
+    for number in range(20):
+        for worker in (leaves, dies):
+            worker.push(link(A, f"/{number} of {worker.name}"))
+            worker.done(worker.lease_one())
+    assert crawl.redis.hlen(crawl.key("replies")) == 2 * 8
+    crawl.at(2)
+    assert leaves.reclaim().workers == 1
+    dies.settle(Settlement(1, "done"))
+    assert crawl.redis.hlen(crawl.key("replies")) == 8
+    assert leaves.leave() is True
+    assert not crawl.redis.exists(crawl.key("replies"))

@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -171,10 +172,13 @@ def _serve(connection: socket.socket) -> None:
 
     def reap(*_: object) -> None:
         for pid in list(statuses):
-            ended, status = os.waitpid(pid, os.WNOHANG)
-            if ended:
-                os.write(statuses[pid], str(status).encode())
-                os.close(statuses.pop(pid))
+            # Another that ends meanwhile calls this once more, from in here, and may be quicker.
+            with suppress(ChildProcessError):
+                ended, status = os.waitpid(pid, os.WNOHANG)
+                if ended:
+                    told = statuses.pop(pid)
+                    os.write(told, str(status).encode())
+                    os.close(told)
 
     signal.signal(signal.SIGCHLD, reap)
     while True:

@@ -335,6 +335,28 @@ def test_every_url_is_found_by_a_current_index(tmp_path: Path) -> None:
         assert lookup.find(tmp_path, f"http://a.example{path}").payload() == path.encode()
 
 
+def test_what_was_archived_while_an_index_was_made_is_found(tmp_path: Path) -> None:
+    own = archive(tmp_path)
+    own.add(capture("/early"))
+    own.save()
+    written(tmp_path, capture("/other"))
+    first, second = files.files_of(tmp_path)
+    for path in (first, second):
+        os.utime(path, (1, 1))
+
+    def watch(step: str, _: object) -> None:
+        if step.endswith(second.name):  # the first was read
+            own.add(capture("/late", b"late"))
+            own.save()
+
+    assert index.write_index(tmp_path, watch) == 2
+    assert index.state_of(tmp_path) == "old"
+    assert lookup.find(tmp_path, "http://a.example/late").payload() == b"late"
+    own.close()
+    assert index.write_index(tmp_path) == 3
+    assert index.state_of(tmp_path) == "current"
+
+
 def test_a_record_is_read_in_pieces(tmp_path: Path) -> None:
     path = written(tmp_path, capture(body=bytes(10_000_000)))
     with path.open("rb") as file:

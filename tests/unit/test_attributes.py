@@ -8,6 +8,7 @@ import os
 import resource
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -111,6 +112,23 @@ def test_a_date_is_read_however_it_is_written(written: str, date: str | None) ->
     assert read_date(written) == date
 
 
+@pytest.mark.parametrize(
+    ("markup", "title"),
+    [
+        ("<title>&lt;video&gt;: The element</title>", "<video>: The element"),
+        ("<title>If 3 &lt; 5 and 7 &gt; 2</title>", "If 3 < 5 and 7 > 2"),
+        ("<title>What &amp;lt; means</title>", "What &lt; means"),
+        ("<title> </title><h1>The &lt;b&gt; element</h1>", "The <b> element"),
+        ("<meta property=og:title content='&lt;br&gt;: The element'>", "<br>: The element"),
+        ("<meta property=og:title content='&lt;b&gt;Bold&lt;/b&gt; news'>", "Bold news"),
+        ("<meta property=og:title content='One&lt;br&gt;two'>", "One two"),
+        ("<meta property=og:title content='Tom &amp;amp; Eve'>", "Tom & Eve"),
+    ],
+)
+def test_a_title_that_tells_of_elements_keeps_them(markup: str, title: str) -> None:
+    assert read_attributes(markup, "https://x.example/", "", "")["title"] == title
+
+
 def test_what_is_taken_of_a_page_is_bounded() -> None:
     videos = "".join(f"<video src=/{number}></video>" for number in range(500))
     page = (
@@ -123,6 +141,22 @@ def test_what_is_taken_of_a_page_is_bounded() -> None:
     assert len(row["title"]) <= 2000
     assert len(row["author"]) <= 200
     assert len(row["videos"]) <= 50
+
+
+def test_a_number_beyond_all_numbers_leaves_the_row_json() -> None:
+    script = '<script type="application/ld+json">{"price": 1e999, "size": 1.5}</script>'
+    row = read_attributes(script, "https://x.example/", "", "")
+    assert row["structured"] == {"json_ld": [{"price": None, "size": 1.5}]}
+
+
+def test_a_copyright_of_many_years_takes_no_time() -> None:
+    years = ", ".join(map(str, range(1978, 2010)))
+    began_s = time.process_time()
+    row = read_attributes(f"<p>© {years} 7</p>", "https://x.example/", "", "")
+    assert time.process_time() - began_s < 0.5
+    assert row["owner"] is None
+    row = read_attributes(f"<p>© {years}, Example Inc.</p>", "https://x.example/", "", "")
+    assert row["owner"] == "Example Inc"
 
 
 def page(body: str, url: str = "https://x.example/") -> PageToRead:

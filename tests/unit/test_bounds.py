@@ -19,8 +19,8 @@ from crawlproj.politeness.robots_memory import Known, Memory
 from crawlproj.politeness.robots_store import Kept, RobotsStore
 from crawlproj.server.connection import connect
 from crawlproj.worker.exchange import Worker
-from tests.contract.mortal import Judged
-from tests.servers.frontier import push_all
+from tests.contract.mortal import Judged, judged
+from tests.servers.frontier import push_all, reclaim
 from tests.servers.redis import RedisServer
 
 
@@ -100,7 +100,7 @@ async def worker(redis_server: RedisServer) -> AsyncIterator[Worker]:
     await frontier.renew(60_000, {})
     pages = [Push(Kind.SEED, "http://a", 0, b"\0\1/%d" % n, f"/{n}") for n in range(4)]
     await push_all(frontier, pages)
-    worker = Worker(frontier, Judged(), prefetch=4, lease_timeout_s=60, backlog=3)
+    worker = Worker(frontier, Judged(), connections=4, lease_timeout_s=60, most_waiting=3)
     await worker.lease(4)
     yield worker
     await frontier.close()
@@ -117,7 +117,7 @@ async def test_a_worker_with_too_many_links_in_hand_begins_no_more_pages(worker:
 async def test_a_worker_with_too_many_ended_pages_in_hand_begins_no_more(worker: Worker) -> None:
     for number in range(3):
         assert worker.take() is not None
-        worker.end(Settlement(number, "done"))
+        worker.end(judged(Settlement(number, "done")))
     assert worker.take() is None
     assert worker.leased_ahead == 1
 
@@ -128,12 +128,12 @@ async def test_a_worker_that_was_declared_dead_forgets_what_it_was_about_to_fetc
     client = await connect(redis_server.url)
     frontier = Frontier(client, "c", "w")
     await frontier.open(Plan(seen_capacity=100), "run")
-    worker = Worker(frontier, Judged(), prefetch=4, lease_timeout_s=60)
+    worker = Worker(frontier, Judged(), connections=4, lease_timeout_s=60)
     await push_all(frontier, [Push(Kind.SEED, "http://a", 0, b"\0\1/", "http://a/")])
     await frontier.renew(1, {})
     await worker.lease(1)
     await asyncio.sleep(0.01)
-    await frontier.reclaim()
+    await reclaim(frontier)
     await worker.lease(1)
     await client.aclose()
     assert worker.leased_ahead == worker.leases == 1

@@ -15,6 +15,7 @@ from crawlproj.config import (
     arguments,
     asked_for,
     crawl_name,
+    doubtful_variables,
     options,
     refuse_unknown_arguments,
     unknown_names,
@@ -124,6 +125,7 @@ BAD: dict[str, tuple[list[Any], str]] = {
     "FRONTIER_WAIT_TIMEOUT": (["0", "x", "6"], "give seconds, more than 0, at most 5"),
     "FRONTIER_SHARDS": (["0", "x", "16385"], "give a whole number, 1 to 16384"),
     "FRONTIER_OUTCOMES": (["perhaps"], "give true or false"),
+    "FRONTIER_SPECULATE": (["twice"], "give true or false"),
     "CRAWL_LOG_FORMAT": (["xml", ""], "give one of text, json"),
     "CRAWL_LOG_MAX_BYTES": ([0, "much"], "give a whole number, 1 or more"),
     "CRAWL_LOG_FILES": ([0, "many"], "give a whole number, 1 or more"),
@@ -290,6 +292,24 @@ def test_in_our_project_a_setting_like_none_of_ours_is_told_all_there_are() -> N
 def test_in_another_project_a_setting_like_none_of_ours_is_its_own(name: str) -> None:
     assert Config.from_settings({name: "1"}) == Config.from_settings({})
     assert unknown_names({name: "1", "CRAWL_PAGES": 5, "BOT_NAME": "x"}) == [name]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("CRAWL_MEMORY_LIMIT", ["did you mean CRAWL_MEMORY_LIMIT_MB?"]),
+        ("FRONTIER_LEASE_TIME", ["did you mean FRONTIER_LEASE_TIMEOUT?"]),
+        ("CRAWL_JOB_ID", []),
+        ("CRAWL_MEMORY_LIMIT_MB", []),
+        ("MY_CRAWL_MEMORY_LIMIT", []),
+    ],
+)
+def test_a_variable_that_resembles_a_setting_of_ours_is_doubted_and_left_alone(
+    monkeypatch: pytest.MonkeyPatch, name: str, said: list[str]
+) -> None:
+    monkeypatch.setenv(name, "500")
+    Config.from_settings({})
+    assert [doubt.partition("; ")[2] for doubt in doubtful_variables()] == said
 
 
 def test_settings_of_others_are_left_alone() -> None:

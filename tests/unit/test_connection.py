@@ -135,6 +135,7 @@ class TestNaming:
             ("redis://host:99999/0", "cannot be read"),
             ("redis://[::1/0", "cannot be read"),
             ("redis://:se/cret@host:6379/0", "cannot be read"),
+            ("unix://redis.sock", "must have the whole path of a socket"),
             ("redis://host:6379/crawl", "must end with the number of a database"),
             ("redis://host:6379/-1", "must end with the number of a database"),
         ],

@@ -41,8 +41,8 @@ def of(body: bytes, encoding: str = "utf-8") -> bytes:
 def test_it_is_the_same_for_every_worker_whatever_its_python() -> None:
     words = " ".join(f"w{number}" for number in range(LEAST_WORDS))
     assert of(page(words)).hex() == (
-        "00005b200000d53b0029a317000000b40400000000000000000034780000"
-        "373df00000002f00005000dd84f86fa2000000e300c800e0636b00006700"
+        "000000000000ba0000695200007e8f000000b10000ef0000008137000000"
+        "e1000000a6d0000097000079411a000037340000f6000000279100000aac"
     )
 
 

@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlproj.discover.freshness import (
+    CERTAIN,
     POLICIES,
     Demand,
     Policy,
-    change_rate,
+    estimate,
     freshness,
     importance_of,
     observe,
@@ -24,7 +25,7 @@ from crawlproj.frontier.visits import History
 
 rates = st.floats(1e-8, 1e2)
 importances = st.floats(1, 1000)
-demands = st.builds(Demand, importances, rates)
+demands = st.builds(Demand, importances, rates, st.one_of(st.just(CERTAIN), st.floats(0.5, 100)))
 
 
 def seen(rate: float, intervals: list[float], *, says_when: bool = False) -> History:
@@ -44,20 +45,21 @@ def test_the_rate_of_changes_is_found_from_visits_at_any_intervals(
     rate: float, says_when: bool
 ) -> None:
     intervals = [0.3 + 1.4 * (n % 7) / 7 for n in range(2000)]
-    found = change_rate(seen(rate, intervals, says_when=says_when), usual_rate=1.0)
+    found = estimate(seen(rate, intervals, says_when=says_when), usual_rate=1.0).rate
     # Of the hundred visits that count, as many as say something.
     assert found == pytest.approx(rate, rel=0.6)
 
 
 def test_a_page_that_says_when_it_has_changed_is_understood_though_it_always_has() -> None:
     fast = 40.0
-    assert change_rate(seen(fast, [1.0] * 200), 1.0) < fast / 2
-    assert change_rate(seen(fast, [1.0] * 200, says_when=True), 1.0) == pytest.approx(fast, rel=0.3)
+    assert estimate(seen(fast, [1.0] * 200), 1.0).rate < fast / 2
+    told = estimate(seen(fast, [1.0] * 200, says_when=True), 1.0)
+    assert told.rate == pytest.approx(fast, rel=0.3)
 
 
 @given(usual=rates)
 def test_a_page_of_which_nothing_is_known_changes_as_usual(usual: float) -> None:
-    assert change_rate(History(), usual) == pytest.approx(usual)
+    assert estimate(History(), usual).rate == pytest.approx(usual)
 
 
 @given(
@@ -69,19 +71,22 @@ def test_a_page_of_which_nothing_is_known_changes_as_usual(usual: float) -> None
 def test_a_rate_is_a_positive_number_whatever_was_seen(
     changes: float, changed_s: float, unchanged_s: float, usual: float
 ) -> None:
-    rate = change_rate(History(changes, changed_s, unchanged_s), usual)
+    rate, evidence = estimate(History(changes, changed_s, unchanged_s), usual)
     assert 0 < rate < math.inf
-    more = change_rate(History(changes, changed_s, unchanged_s * 2 + 1), usual)
-    assert more <= rate * 1.001
+    assert 0 < evidence <= (changes + 1) * 1.01, "no visit tells more than one change"
+    more = estimate(History(changes, changed_s, unchanged_s * 2 + 1), usual)
+    assert more.rate <= rate * 1.001
 
 
 @given(page=demands, price=st.floats(1e-9, 1e9))
 def test_a_page_is_due_when_a_visit_is_worth_the_price(page: Demand, price: float) -> None:
     interval_s = Policy().interval_s(page, price)
     if interval_s == math.inf:
-        assert page.importance / page.rate <= price
-    elif interval_s > Policy().shortest_s:
-        assert worth(*page, interval_s) == pytest.approx(price, rel=1e-2)
+        assert page.evidence > 1
+        most = page.importance / page.rate * page.evidence / (page.evidence - 1)
+        assert most <= price * (1 + 1e-6)
+    elif Policy().shortest_s < interval_s < 1e11 / page.rate:
+        assert worth(page, interval_s) == pytest.approx(price, rel=1e-2)
 
 
 @given(
@@ -157,14 +162,39 @@ def test_more_is_known_after_each_visit_and_older_ones_fade(
 
 
 def test_pages_ask_for_more_while_the_budget_lies_idle_and_for_less_when_it_does_not() -> None:
-    asked = next_asked_for(0.0, saved=0.0)
+    asked = next_asked_for(0.0, saved=0.0, passed=1)
     assert asked == pytest.approx(1.02)
     for _ in range(5):
-        asked = next_asked_for(asked, saved=0.9)
+        asked = next_asked_for(asked, saved=0.9, passed=1)
     assert asked == pytest.approx(1.02 * 1.05**5)
     for _ in range(100):
-        asked = next_asked_for(asked, saved=0.9)
+        asked = next_asked_for(asked, saved=0.9, passed=1)
     assert asked == 2
     for _ in range(100):
-        asked = next_asked_for(asked, saved=0.1)
+        asked = next_asked_for(asked, saved=0.1, passed=1)
     assert asked == pytest.approx(1.02)
+
+
+def test_what_pages_ask_for_is_changed_no_faster_than_they_can_follow() -> None:
+    asked = 1.02
+    for _ in range(1000):  # for as long as from one visit to a page to the next
+        asked = next_asked_for(asked, saved=1.0, passed=1 / 1000)
+    assert asked == pytest.approx(min(2, 1.02 * math.e), rel=0.01)
+    assert next_asked_for(1.1, saved=1.0, passed=1 / 1000) == pytest.approx(1.1 * 1.001)
+
+
+def test_a_page_that_has_changed_twice_by_bad_luck_is_not_given_up() -> None:
+    """By its likeliest rate alone it would be: a visit is never worth the price."""
+    page = Demand(1, *estimate(seen(30.0, [1.0, 1.0], says_when=True), 1.0))
+    sure = page._replace(evidence=CERTAIN)
+    price = 1.2 * page.importance / page.rate
+    assert Policy().interval_s(sure, price) == math.inf
+    assert Policy().interval_s(page, price) < 10
+
+
+def test_what_a_visit_is_worth_is_the_mean_over_the_rates_that_are_likely() -> None:
+    made = random.Random(5)
+    page, interval_s = Demand(10, 2.0, 3.0), 0.7
+    drawn = [made.gammavariate(page.evidence, page.rate / page.evidence) for _ in range(200_000)]
+    mean = sum(worth(Demand(10, rate), interval_s) for rate in drawn) / len(drawn)
+    assert worth(page, interval_s) == pytest.approx(mean, rel=0.01)

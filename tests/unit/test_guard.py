@@ -53,6 +53,8 @@ def test_a_host_that_is_not_ours_is_refused_before_anything_else(
         ("http://attacker.example", 403),
         ("null", 403),
         ("file://", 403),
+        ("http://[", 403),
+        ("http://127.0.0.1:8765/path", 403),
         ("", 403),
     ],
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crawlproj.operate.history import Moment, combined, memory_lasts_s, rates
+from crawlproj.frontier.history import Moment, combined, memory_lasts_s, rates
 
 
 def test_a_shard_without_a_moment_in_a_step_stands_as_before() -> None:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import socket
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -50,6 +55,48 @@ async def test_a_receiver_that_hangs_or_refuses_is_given_up(
     await told("/no/such/command")
     await told(f"{sys.executable} -c 'import time; time.sleep(60)'")
     assert caplog.text.count("was not delivered") == 5 * ATTEMPTS
+
+
+async def test_a_receiver_that_answers_bit_by_bit_holds_up_nobody_and_is_given_up(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with dripping() as target:
+        hook = Hook(target, answer_s=0.3, between_s=0.001)
+        for _ in range(MOST_WAITING):
+            hook.send(MESSAGE)
+        await asyncio.sleep(0.1)
+        async with asyncio.timeout(0.2):
+            await asyncio.to_thread(lambda: None)  # as rows are saved
+        await hook.close()
+    assert caplog.text.count("was not delivered: no answer within 0.3 s") == MOST_WAITING
+    assert caplog.text.count("was not delivered") == MOST_WAITING * ATTEMPTS
+
+
+@contextmanager
+def dripping() -> Iterator[str]:
+    """A server whose answer goes on for long."""
+    held: list[socket.socket] = []
+    is_over = threading.Event()
+
+    def answer() -> None:
+        while not is_over.wait(0.05):
+            with suppress(BlockingIOError):
+                while True:
+                    held.append(listening.accept()[0])
+                    held[-1].sendall(b"HTTP/1.1 200 OK\r\nX: ")
+            for one in held:
+                with suppress(OSError):
+                    one.sendall(b"x")
+
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as listening:
+        listening.setblocking(False)
+        thread = threading.Thread(target=answer)
+        thread.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
+        is_over.set()
+        thread.join()
+        for one in held:
+            one.close()
 
 
 async def test_a_command_has_the_event_and_no_shell(tmp_path: Path) -> None:

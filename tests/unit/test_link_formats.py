@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -90,6 +91,15 @@ def test_junit_is_well_formed_and_has_a_failure_for_each(report: LinkReport) -> 
     assert [case.find("failure") is not None for case in suite.findall("testcase")] == [True] * 4
     clean = ElementTree.fromstring(link_formats.to_junit(a_report()))[0]
     assert (clean.get("tests"), clean.get("failures")) == ("1", "0")
+
+
+def test_junit_fails_only_for_the_kinds_for_which_the_check_does(report: LinkReport) -> None:
+    lenient = replace(report, fails_on=frozenset({"permanent"}))
+    suite = ElementTree.fromstring(link_formats.to_junit(lenient).encode("utf-8", "replace"))[0]
+    counts = [suite.get(name) for name in ("tests", "failures", "skipped")]
+    assert counts == ["4", "2", "2"]
+    skipped = [case.get("classname") for case in suite if case.find("skipped") is not None]
+    assert skipped == ["linkcheck.transient", "linkcheck.anchor"]
 
 
 def test_markdown_has_no_markup_from_the_web(report: LinkReport) -> None:

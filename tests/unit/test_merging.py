@@ -7,6 +7,9 @@ import fcntl
 import hashlib
 import json
 import os
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from signal import SIGKILL
@@ -20,11 +23,20 @@ from hypothesis import strategies as st
 from crawlproj.errors import ConfigError
 from crawlproj.items import PAGE_COLUMNS, STATS_COLUMNS, utc_timestamp
 from crawlproj.output import merge
-from crawlproj.output.folder import FolderError, sources_of
+from crawlproj.output.folder import (
+    FolderError,
+    NothingThere,
+    crawl_folders,
+    epoch_of,
+    prepare,
+    sources_of,
+)
+from crawlproj.output.items_file import page_hash
 from crawlproj.output.kinds import PAGES
 from crawlproj.output.merge import Wish
-from crawlproj.output.merge_report import FileReport, Intake
+from crawlproj.output.merge_report import FileReport, Intake, MergeReport
 from crawlproj.output.parts import PartsError, copy_whole_rows
+from crawlproj.output.refused import Refused, note_refused
 from crawlproj.output.rows import harmless
 from tests.unit.written_parts import as_csv, as_jsonl, failure, page
 
@@ -223,6 +235,54 @@ def test_two_merges_into_one_folder_do_not_mix(tmp_path: Path) -> None:
 def test_an_empty_folder_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(merge.MergeError, match=r"Nothing to merge in .*: run the crawl first"):
         merge.merge(tmp_path / "missing", tmp_path)
+
+
+def test_a_crawl_that_fetched_nothing_gives_files_without_rows(tmp_path: Path) -> None:
+    prepare(tmp_path / "site", "epoch")
+    report = merge.merge(tmp_path / "site", tmp_path, Wish(("csv", "jsonl", "parquet")))
+    assert {file.rows for file in report.kinds} == {0}
+    assert report.to_text().splitlines()[0].endswith("no rows, the crawl has left none")
+    assert (tmp_path / "pages.csv").read_text().strip() == ",".join(PAGE_COLUMNS)
+    found = duckdb.sql(f"SELECT * FROM '{tmp_path / 'pages.parquet'}'")
+    assert (tuple(found.columns), found.fetchall()) == (PAGE_COLUMNS, [])
+
+
+def test_a_crawl_without_files_is_told_from_those_that_have_some(tmp_path: Path) -> None:
+    with pytest.raises(NothingThere, match="run the crawl first"):
+        crawl_folders(tmp_path, "site")
+    for name in ("docs", "site"):
+        prepare(tmp_path / name, "epoch")
+    assert crawl_folders(tmp_path, "site") == [tmp_path / "site"]
+    with pytest.raises(NothingThere, match=r"did you mean site\?"):
+        crawl_folders(tmp_path, "sitte")
+    with pytest.raises(NothingThere, match="there are docs, site"):
+        crawl_folders(tmp_path, "elsewhere")
+
+
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """A disk that takes no byte more."""
+    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, most))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+
+
+def test_a_full_disk_does_not_make_a_folder_forget_whose_files_it_has(tmp_path: Path) -> None:
+    prepare(tmp_path, "one")
+    (tmp_path / "pages-w1-0001.csv").write_bytes(as_csv(page("http://a/")))
+    with full_disk():
+        prepare(tmp_path, "one")  # a worker that resumes
+        with pytest.raises(OSError, match="too large"):
+            prepare(tmp_path, "two")
+    assert epoch_of(tmp_path) == "one"
+    (tmp_path / "pages-w1-0002.csv").write_bytes(as_csv(page("http://a/")))
+    prepare(tmp_path, "two")
+    earlier = {path.name for path in (tmp_path / "earlier-one").iterdir()}
+    assert earlier == {"pages-w1-0001.csv", "pages-w1-0002.csv"}
+    assert epoch_of(tmp_path) == "two"
 
 
 def test_the_report_reads_well(tmp_path: Path) -> None:
@@ -528,3 +588,61 @@ def test_items_that_are_alike_are_one_only_where_a_page_may_have_been_fetched_tw
 def test_no_file_of_items_is_made_where_there_are_none(tmp_path: Path) -> None:
     assert "items.jsonl" not in merged(tmp_path, pages_a_csv=as_csv(page("http://a.test/")))
     assert not (tmp_path / "items.jsonl").exists()
+
+
+def test_of_two_leases_of_a_page_the_one_that_was_refused_does_not_count(tmp_path: Path) -> None:
+    settled = page("http://a/", 1, title="settled", lease=1, worker="w1")
+    refused = page("http://a/", 2, title="refused", lease=2, worker="w2")
+    note_refused(tmp_path, "w2", [Refused("http://a/", 2), Refused("http://alone/", 4)])
+    report = merged(
+        tmp_path,
+        pages_w1_csv=as_csv(settled),
+        pages_w2_csv=as_csv(refused, page("http://alone/", 3, lease=4, worker="w2")),
+    )["pages.csv"]
+    rows = {row["url"]: row["title"] for row in rows_of(tmp_path / "pages.csv")}
+    assert rows == {"http://a/": "settled", "http://alone/": ""}
+    assert report.duplicates == 1
+
+
+def test_a_failure_that_was_refused_is_left_out_and_another_workers_is_not(tmp_path: Path) -> None:
+    early, late = failure("http://a/", 1), failure("http://a/", 2)
+    mine = [Refused("http://a/", 2, "w2"), Refused("http://b/", 3, "w2")]
+    note_refused(tmp_path, "w2", mine)
+    merged(
+        tmp_path,
+        failures_w1_csv=as_csv(early | {"worker": "w1"}),
+        failures_w2_csv=as_csv(late | {"worker": "w2"}, failure("http://b/") | {"worker": "w2"}),
+    )
+    rows = rows_of(tmp_path / "failures.csv")
+    assert [(row["url"], row["worker"]) for row in rows] == [("http://a/", "w1")]
+
+
+def test_items_of_a_lease_that_was_refused_do_not_count_beside_those_of_another(
+    tmp_path: Path,
+) -> None:
+    a, b = page_hash("http://a/"), page_hash("http://b/")
+    parts = {"w1": (b'{"n": 1}\n', f"1 {a}\n"), "w2": (b'{"n": 2}\n{"n": 3}\n', f"2 {a}\n4 {b}\n")}
+    for worker, (items, leases) in parts.items():
+        part = tmp_path / f"items-{worker}-0001.jsonl"
+        part.write_bytes(items)
+        part.with_suffix(".leases").write_text(leases)
+    note_refused(tmp_path, "w1", [Refused("http://a/", 2), Refused("http://b/", 4)])
+    merged(tmp_path)
+    assert (tmp_path / "items.jsonl").read_bytes() == b'{"n": 1}\n{"n": 3}\n'
+
+
+def test_a_field_that_is_called_like_a_formula_is_none_in_the_head_of_a_csv(tmp_path: Path) -> None:
+    item = {"=HYPERLINK(1)": "=1+1", "plain": "text"}
+    (tmp_path / "items-w1-0001.jsonl").write_bytes(as_jsonl(item))
+    merge.merge(tmp_path, tmp_path, Wish(("csv", "jsonl", "parquet")))
+    assert rows_of(tmp_path / "items.csv") == [{"'=HYPERLINK(1)": "'=1+1", "plain": "text"}]
+    assert json.loads((tmp_path / "items.jsonl").read_bytes()) == item
+    assert duckdb.read_parquet(str(tmp_path / "items.parquet")).columns == list(item)
+
+
+def test_rows_stand_below_each_other_however_long_the_names_of_files_are() -> None:
+    files = ["pages.csv", "attributes.parquet"]
+    kinds = [FileReport(name, parts=1, rows=37, duplicates=2) for name in files]
+    lines = MergeReport("here", kinds).to_text().splitlines()[1:]
+    assert len({line.index("37 rows") for line in lines if "37 rows" in line}) == 1
+    assert len({line.index("left out") for line in lines if "left out" in line}) == 1

@@ -17,6 +17,7 @@ from crawlproj.output.answers import write_csv, write_json, write_table
 from crawlproj.output.kinds import KINDS
 from crawlproj.output.merge import Wish
 from crawlproj.output.query import Query, QueryError, QueryLimit
+from crawlproj.output.refused import Refused, note_refused
 from crawlproj.output.tables import TABLES, open_tables
 from tests.unit.written_parts import as_csv, as_jsonl, failure, page
 
@@ -242,6 +243,52 @@ def test_an_answer_is_a_table_a_csv_or_json(folder: Path) -> None:
     assert "\x1b" not in table
     assert table.splitlines()[0].split() == ["title", "size", "fetched_at", "list", "d"]
     assert written(folder, "SELECT * FROM stats", write_json) == "[]\n"
+
+
+def test_columns_that_are_called_the_same_are_all_in_json(same_folder: Path) -> None:
+    out = io.StringIO()
+    sql = "SELECT 1 AS url, 2 AS url, 3 AS url_1, 4 AS url"
+    with Query(sql).answer([same_folder]) as answer:
+        write_json(answer, out)
+    assert json.loads(out.getvalue()) == [{"url": 1, "url_1": 2, "url_1_1": 3, "url_2": 4}]
+
+
+def test_merged_parquet_lacks_what_was_written_while_it_was_made(folder: Path) -> None:
+    part = folder / "pages-w1-0001.csv"
+
+    def watch(step: str, _: object) -> None:
+        if step.startswith("Writing"):  # the crawl goes on
+            with part.open("ab") as file:
+                file.write(as_csv(page(f"http://{step}/", 3), header=False))
+
+    merge.merge(folder, folder, Wish(("parquet",)), watch=watch)
+    count = answered(folder, "SELECT count(*) FROM pages")
+    (folder / "pages.parquet").unlink()
+    assert answered(folder, "SELECT count(*) FROM pages") == count
+
+
+def test_parquet_of_an_earlier_merge_is_not_asked_where_only_merged_files_are_left(
+    folder: Path,
+) -> None:
+    merge.merge(folder, folder, Wish(("csv", "parquet")))
+    (folder / "pages-w3-0001.csv").write_bytes(as_csv(page("http://later/", 3)))
+    merge.merge(folder, folder)
+    for part in folder.glob("*-*-0001.*"):
+        part.unlink()
+    assert answered(folder, "SELECT count(*) FROM pages") == [(3,)]
+    (folder / "manifest.json").unlink()
+    (folder / "pages.csv").unlink()
+    (folder / "pages.jsonl").unlink()
+    assert answered(folder, "SELECT count(*) FROM pages") == [(2,)]
+
+
+def test_merged_parquet_is_out_of_date_once_a_lease_was_refused(tmp_path: Path) -> None:
+    for lease, worker in enumerate(("w1", "w2"), 1):
+        row = page("http://a/", lease, lease=lease, worker=worker)
+        (tmp_path / f"pages-{worker}-0001.csv").write_bytes(as_csv(row))
+    merge.merge(tmp_path, tmp_path, Wish(("parquet",)))
+    note_refused(tmp_path, "w2", [Refused("http://a/", 2)])
+    assert answered(tmp_path, "SELECT worker FROM pages") == [("w1",)]
 
 
 def test_an_answer_is_written_as_parquet(folder: Path) -> None:

@@ -6,9 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
+from scrapy.exceptions import IgnoreRequest
 
 from crawlproj import reasons
 from crawlproj.discover.rules import Rules
+from crawlproj.frontier import failures
 from crawlproj.urls import UrlError, normalise
 from crawlproj.worker import outcome
 
@@ -39,7 +41,8 @@ def test_the_reasons_of_scripts_are_explained() -> None:
 
 
 def test_the_reasons_of_failed_downloads_are_explained() -> None:
-    assert set(outcome.FAILURES.values()) - {"scheme"} <= DEAD
+    for error, meaning in failures.MEANINGS.items():
+        assert meaning.reason in (FILTERED if issubclass(error, IgnoreRequest) else DEAD)
     assert set(outcome.IGNORED.values()) <= FILTERED
 
 

@@ -68,6 +68,10 @@ def test_a_link_can_tell_who_links_to_it_and_who_redirected_to_it() -> None:
     assert decode(HOST, 0, encode_link("/b", 1, f"{HOST}/a"), SPIDER).meta["referer"]
 
 
+def test_a_link_that_is_not_written_as_ours_are_is_made_safe_to_send() -> None:
+    assert decode(HOST, 0, encode_link("/a b\r\nX: y", 1), SPIDER).url == f"{HOST}/a%20bX:%20y"
+
+
 def test_a_plain_request_is_stored_like_a_link() -> None:
     request = Request(f"{HOST}/a", meta={"depth": 2})
     assert encode_request(request, HOST, SPIDER) == encode_link("/a", 2)

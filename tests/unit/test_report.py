@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from html.parser import HTMLParser
@@ -9,12 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.async_api import async_playwright
 
+from crawlproj.output.report import broken
 from crawlproj.output.report.as_json import as_json
 from crawlproj.output.report.model import Report
 from crawlproj.output.report.page import to_html, write_page
 from crawlproj.output.report.reading import read_report
 from crawlproj.output.report.text import to_text
+from tests.servers.dashboard import CHROMIUM_FLAGS
 from tests.servers.debian import needed
 from tests.unit.written_parts import as_csv, as_jsonl, failure, page
 
@@ -63,8 +67,8 @@ def cases(report: Report, name: str) -> list[Any]:
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    """Of a site with one case of each problem."""
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of a crawl of a site with one case of each problem."""
     pages = [
         html_page("http://a/", referer=""),
         html_page("http://a/slow", 10, elapsed_ms=2_001, size=300),
@@ -89,6 +93,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
         failed("http://a/busy", status=503, kind="transient", reason="http_503"),
         failed("http://a/round", status=301, reason="redirect_loop"),
         failed("http://down/", status=0, kind="transient", reason="dns"),
+        failed("http://a/odd", status=200, reason="callback_ValueError"),
     ]
     table = [
         links(
@@ -96,18 +101,26 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
             ("http://a/gone", "gone"),
             ("http://a/move", "moved"),
             ("http://a/one", "1"),
+            ("http://[::1/", "no URL"),
         ),
         links("http://a/one", ("http://a/move", "away"), ("http://a/", "home")),
         links("http://a/two", ("http://a/", "home")),
         links("http://a/move", ("http://a/move2", ""), rel="redirect"),
     ]
-    return of(crawled(tmp_path_factory.mktemp("output") / "site", pages, failures, table))
+    table[0]["links"][-1]["error"] = "host"
+    return crawled(tmp_path_factory.mktemp("output") / "site", pages, failures, table)
+
+
+@pytest.fixture(scope="module")
+def report(folder: Path) -> Report:
+    return of(folder)
 
 
 @pytest.mark.parametrize(
     ("problem", "found"),
     [
-        ("broken_links", ["http://a/gone"]),
+        ("broken_links", ["http://a/gone", "http://[::1/"]),
+        ("spider_errors", ["http://a/odd"]),
         ("unreachable_links", ["http://a/busy", "http://down/"]),
         ("failed_hosts", ["down"]),
         ("redirect_loops", ["http://a/round"]),
@@ -136,6 +149,19 @@ def test_a_broken_link_has_every_page_that_leads_to_it_through_redirects_too(
     assert (gone["status"], gone["kind"], gone["reason"]) == (404, "permanent", "http_404")
 
 
+def test_of_more_broken_links_than_are_kept_each_is_counted_for_what_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(broken, "MOST_BROKEN", 3)
+    passing = [failed(f"http://a/{n}", kind="transient", reason="timeout") for n in range(5)]
+    found = of(crawled(tmp_path / "both", [], [*passing, failed("http://a/gone")]))
+    counts = {one.name: one.cases.total for one in found.problems}
+    assert (counts["broken_links"], counts["unreachable_links"]) == (1, 5)
+    assert len(found.broken) == 3
+    only = of(crawled(tmp_path / "one", [], passing))
+    assert {one.name: one.cases.total for one in only.problems}["unreachable_links"] == 5
+
+
 def test_without_a_link_table_a_broken_link_has_the_page_on_which_it_was_found(
     tmp_path: Path,
 ) -> None:
@@ -148,8 +174,9 @@ def test_without_a_link_table_a_broken_link_has_the_page_on_which_it_was_found(
 def test_the_json_has_what_scripts_rely_on(report: Report) -> None:
     found = as_json(report)
     assert found["totals"]["pages"] == 11
-    assert found["totals"]["failures"] == 4
-    assert found["statuses"] == {"200": 9, "301": 2, "302": 1, "404": 1, "503": 1, "no response": 1}
+    assert found["totals"]["failures"] == 5
+    refused = {"301": 2, "302": 1, "404": 1, "503": 1, "no response": 1}
+    assert found["statuses"] == {"200": 10, **refused}
     assert found["redirects"][0] == {"url": "http://a/move", "status": 301, "to": "http://a/move2"}
     assert found["duplicates"] == [
         {"content_hash": "same", "count": 2, "urls": ["http://a/one", "http://a/two"]}
@@ -166,6 +193,19 @@ def test_each_question_of_the_report_can_be_asked_by_query(tmp_path: Path) -> No
     for check in CHECKS:
         with Query(check.sql).answer([folder]) as answer:
             assert list(answer.batches) is not None
+
+
+def test_the_question_beside_a_problem_has_its_cases_for_an_answer(
+    folder: Path, report: Report
+) -> None:
+    from crawlproj.output.query import Query
+
+    asked = [one for one in report.problems if one.sql]
+    assert {"broken_links", "unreachable_links", "spider_errors"} <= {one.name for one in asked}
+    for problem in asked:
+        with Query(problem.sql).answer([folder]) as answer:
+            found = {row[0] for batch in answer.batches for row in batch}
+        assert found == set(cases(report, problem.name)), problem.name
 
 
 def test_what_came_went_changed_broke_and_was_mended_is_told(tmp_path: Path) -> None:
@@ -201,6 +241,35 @@ def test_an_empty_crawl_has_a_report_too(tmp_path: Path) -> None:
     assert "No page was fetched" in to_text(empty)
     assert "No page was fetched" in to_html(empty)
     assert "No problems were found" not in to_text(empty) + to_html(empty)
+
+
+def test_the_report_of_a_spider_without_rows_of_pages_goes_by_the_ledger(tmp_path: Path) -> None:
+    folder = crawled(tmp_path / "books", [], [failed("http://a/busy", status=503)])
+    counted = {"done": 8, "dead": 1, "bytes": 900, "hosts": 2, "workers": ["w1", "w2"]}
+    statuses = {"200": 8, "503": 1}
+    (folder / "summary.json").write_text(json.dumps({**counted, "statuses": statuses}))
+    report = of(folder)
+    assert to_text(report).startswith("Crawl site: 8 pages of 2 hosts, 900 B")
+    assert (report.totals["workers"], report.statuses) == (2, statuses)
+    assert cases(report, "failed_hosts") == []
+    assert as_json(report)["hosts"] == [{"host": "a", "failed": 1}]
+    shown = to_html(report)
+    assert "Hosts at which something failed" in shown
+    # Of pages that nobody has listed nothing is told, instead of that there are none.
+    assert not any(part in shown for part in ("Slowest", "Types", "and failures <span"))
+
+
+def test_a_crawl_whose_hosts_were_not_there_has_an_error(tmp_path: Path) -> None:
+    folder = crawled(tmp_path / "site", [])
+    filtered = {"robots": 2, "robots_unreachable": 3, "host_down": 4, "robots_txt": 1}
+    (folder / "summary.json").write_text(json.dumps({"done": 0, "filtered": filtered}))
+    found = {one.name: (one.severity.value, one.cases.total) for one in of(folder).problems}
+    assert found == {"unreached": ("error", 7), "robots": ("notice", 2)}
+
+
+def test_a_table_without_rows_says_so(tmp_path: Path) -> None:
+    empty = to_html(of(crawled(tmp_path / "site", [])))
+    assert '<table class="sortable">' not in empty and "<p>None.</p>" in empty
 
 
 class Seen(HTMLParser):
@@ -269,3 +338,17 @@ def test_in_a_browser_tables_can_be_sorted_and_nothing_hostile_runs(
     shown = subprocess.run(command, capture_output=True, check=True, timeout=120).stdout.decode()
     assert shown.count('<button type="button">') > 3, "its own script has not run"
     assert shown.count("<script>") == 1
+
+
+async def test_on_a_phone_nothing_of_a_table_is_beyond_the_edge(report: Report) -> None:
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(
+            executable_path=needed("chromium"), args=list(CHROMIUM_FLAGS)
+        )
+        page = await browser.new_page(viewport={"width": 360, "height": 740})
+        await page.set_content(to_html(report))
+        ends = await page.evaluate(
+            "[...document.querySelectorAll('th, td')].map(x => x.getBoundingClientRect().right)"
+        )
+        await browser.close()
+    assert len(ends) > 50 and max(ends) <= 360

@@ -10,6 +10,7 @@ from docs import rooms
 
 MOST_KNOWN, MOST_LINES, MOST_LINES_OF_FUNCTION, MOST_AT_THE_TOP = 15, 400, 50, 14
 
+KEYS = "frontier/keys.py"
 KNOWS = re.compile(r"<title>(\w+ imports from \w+)")
 
 
@@ -29,6 +30,12 @@ def test_no_command_knows_another() -> None:
 def test_every_module_stands_in_a_room() -> None:
     found = {rooms.room_of(name) for edge in rooms.edges() for name in edge}
     assert found <= set(rooms.ORDER), found - set(rooms.ORDER)
+
+
+def test_only_the_frontier_and_two_stores_beside_it_know_names_of_keys() -> None:
+    known = {edge.importer for edge in rooms.edges() if edge.imported == KEYS}
+    outside = {name for name in known if rooms.room_of(name) != "frontier"}
+    assert outside == {"discover/seeds.py", "politeness/robots_store.py"}
 
 
 def test_the_picture_shows_who_knows_whom() -> None:

@@ -6,6 +6,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +17,9 @@ from hypothesis import strategies as st
 from scrapy.exporters import CsvItemExporter, JsonLinesItemExporter
 
 from crawlproj.items import COLUMNS, PAGE_COLUMNS, PageItem
+from crawlproj.output import row_file
+from crawlproj.output.items_file import ItemsFile
+from crawlproj.output.kinds import ITEMS, JSONL, LEASES_SUFFIX
 from crawlproj.output.rows import CsvRowExporter, JsonRowExporter, harmless
 
 HOSTILE = [
@@ -127,3 +133,70 @@ def test_json_holds_what_was_scraped_whatever_a_spreadsheet_would_make_of_it() -
 def test_numbers_urls_and_plain_text_are_cells_as_they_are() -> None:
     item = {"n": -1, "x": -1.5, "url": "http://a.test/?a=-1", "t": "a = b", "e": "", "none": None}
     assert cells([item], None)[1] == ["-1", "-1.5", "http://a.test/?a=-1", "a = b", "", ""]
+
+
+def test_an_item_that_comes_while_leases_are_saved_waits_for_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / f"{ITEMS}-1.{JSONL}"
+    file = ItemsFile(path, "ab", lambda: b"7 a\n")
+    leases = path.with_suffix(LEASES_SUFFIX)
+
+    def sync_and_write(number: int) -> None:
+        if not path.exists():  # so far only the leases are being saved
+            file.write(b'{"n": 2}\n')
+        os.fsync(number)
+
+    file.write(b'{"n": 1}\n')
+    monkeypatch.setattr(row_file, "_sync_data", sync_and_write)
+    file.save()
+    assert (path.read_bytes(), leases.read_bytes()) == (b'{"n": 1}\n', b"7 a\n")
+    file.close()
+    assert path.read_bytes().count(b"\n") == leases.read_bytes().count(b"\n") == 2
+    assert file.closed
+
+
+def test_a_part_whose_leases_could_not_be_saved_is_closed_by_the_next_saving(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "later"
+    folder.touch()
+    path = folder / f"{ITEMS}-1.{JSONL}"
+    file = ItemsFile(path, "ab", lambda: b"7 a\n")
+    file.write(b'{"n": 1}\n')
+    with pytest.raises(OSError, match="later"):
+        file.close()
+    folder.unlink()
+    file.save()
+    assert file.closed
+    assert path.read_bytes() == b'{"n": 1}\n'
+
+
+def test_a_row_that_comes_while_others_are_saved_is_there_when_the_file_is_closed_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "rows"
+    is_closing = threading.Event()
+
+    class Watched(row_file.RowFile):
+        def save(self) -> None:
+            if threading.current_thread() is closing:
+                is_closing.set()
+            super().save()
+
+    file = Watched(lambda: path.open("ab"))
+    closing = threading.Thread(target=file.close)
+
+    def sync_while_another_closes(number: int) -> None:
+        if closing.ident is None:
+            file.write(b"second\n")
+            closing.start()
+            assert is_closing.wait(10)
+        os.fsync(number)
+
+    file.write(b"first\n")
+    monkeypatch.setattr(row_file, "_sync_data", sync_while_another_closes)
+    file.save()
+    closing.join()
+    assert file.closed
+    assert path.read_bytes() == b"first\nsecond\n"

@@ -65,5 +65,5 @@ def test_of_several_hosts_one_must_be_named(tmp_path: Path) -> None:
 
 
 def test_without_a_page_there_is_none(tmp_path: Path) -> None:
-    with pytest.raises(NoPages, match="crawl the site first"):
+    with pytest.raises(NoPages, match="no page that answered well"):
         made(tmp_path, page("http://a.test/", status=500))

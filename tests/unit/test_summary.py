@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -64,6 +65,18 @@ def test_long_lists_are_cut_and_their_rest_is_added_up() -> None:
     lines = summary.to_text(replace(A_SUMMARY, reasons=reasons)).splitlines()
     rest = next(line for line in lines if "others" in line)
     assert rest.split()[:3] == ["12", "others", f"{sum(range(81, 93)):,}"]
+
+
+def test_columns_line_up_for_long_names_and_large_figures() -> None:
+    long, huge = "callback_" + "Exception" * 20, 1_234_567_890_123
+    given = replace(
+        A_SUMMARY, reasons={long: 5, "dns": 3}, statuses={"200": huge, "404": 7}, filtered={"x": 1}
+    )
+    lines = summary.to_text(given).splitlines()
+    rows = [line for line in lines[lines.index("Filtered") :] if line.startswith("  ")]
+    ends = {len(re.sub(r" *█*$", "", row)) for row in rows}
+    assert len(rows) == 5 and len(ends) == 1, "\n".join(rows)
+    assert max(map(len, lines)) <= 2 + 42 + 17 + 2 + 20
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from crawlproj.operate.terminal.block import block
 from crawlproj.operate.terminal.bottom import BottomBlock
 from crawlproj.operate.terminal.plot import bar, plot, resample
 from crawlproj.operate.terminal.screen import Picture, fit, screen
+from crawlproj.operate.terminal.under_log import rest_s
 from crawlproj.operate.worker_status import WorkerStatus
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07[bold red]x[/] \u202egnp.exe\r\n:smile:"
@@ -164,3 +165,8 @@ def test_what_workers_tell_of_their_last_pages_is_read_however_it_was_written() 
         RecentPage("http://a/", 200, "", 3.5, "w"),
     )
     assert [*read({"recent": 7}, 0, "w"), *read({}, 0, "w")] == []
+
+
+@pytest.mark.parametrize(("took_s", "rests_s"), [(0.002, 1.0), (0.02, 2.0), (0.5, 5.0)])
+def test_a_block_that_takes_long_to_read_is_drawn_less_often(took_s: float, rests_s: float) -> None:
+    assert rest_s(took_s) == pytest.approx(rests_s)

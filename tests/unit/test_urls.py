@@ -15,6 +15,7 @@ from crawlproj.urls import (
     MAX_LENGTH,
     Url,
     UrlError,
+    is_safe,
     location,
     normalise,
     param_pattern,
@@ -399,6 +400,13 @@ def test_whatever_the_input_the_result_is_normal_or_refused(url: str, base: Url 
 def test_no_later_client_has_a_reason_to_rewrite_a_normal_url(url: str) -> None:
     result = attempt(url, None)
     assert result is None or safe_url_string(str(result)) == str(result)
+
+
+@settings(max_examples=200, deadline=None)
+@given(HOSTED_URLS)
+def test_a_url_that_is_called_safe_is_sent_as_it_is(url: str) -> None:
+    assert is_safe("http://a.example:8080/b/c.html?d=e%26")
+    assert not is_safe(url) or safe_url_string(url) == url
 
 
 @settings(max_examples=200, deadline=None)

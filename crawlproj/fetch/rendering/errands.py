@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from scrapy import Request
 from scrapy.http.request import NO_CALLBACK
 
-from crawlproj.urls import UrlError, normalise
+from crawlproj.urls import MAX_LENGTH, UrlError, normalise
 
 if TYPE_CHECKING:
     from playwright.async_api import Request as Asked
@@ -176,7 +176,7 @@ class Errands:
                 body=self._page.body,
             )
             return
-        if is_main and len(self.leads_to) < MOST_ERRANDS:
+        if is_main and len(self.leads_to) < MOST_ERRANDS and len(asked.url) <= MAX_LENGTH:
             self.leads_to.append(asked.url)
         await route.fulfill(status=204)  # stay where you are
 

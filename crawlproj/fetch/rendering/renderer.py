@@ -11,11 +11,12 @@ from functools import partial
 from html import escape
 from typing import TYPE_CHECKING
 
-from scrapy.exceptions import DownloadCancelledError, DownloadFailedError, DownloadTimeoutError
+from scrapy.exceptions import DownloadCancelledError
 from scrapy.http.request import NO_CALLBACK
 
 from crawlproj.config import Config
 from crawlproj.config.choices import RENDER_ALWAYS, RENDER_AUTO
+from crawlproj.errors import BrowserFailed
 from crawlproj.fetch.content import content_type
 from crawlproj.fetch.rendering.browser import Browser, find_browser
 from crawlproj.fetch.rendering.errands import Errands, Fetch, Means, Scripts, Turns
@@ -35,6 +36,13 @@ RENDERED = "rendered"
 """Flag of a response whose scripts have run."""
 GRACE_S = 5.0
 """For a browser that does not answer, beyond the time that a page has."""
+_MARKUP = """(() => {
+    const root = document.documentElement, kind = document.doctype;
+    const markup =
+        (kind ? new XMLSerializer().serializeToString(kind) : "") + (root ? root.outerHTML : "");
+    return markup.length > %s ? markup.length : markup;
+})()"""
+"""What a page is made of, or how long that is, if that is too long. UTF-8 has no fewer bytes."""
 _HTML = ("text/html", "application/xhtml+xml", "")
 
 
@@ -46,6 +54,7 @@ class Renderer:
         self._crawler = crawler
         self._needs = _chosen(mode)
         self._timeout_s = config.render_timeout_s
+        self._has_failed = False
         self._most_bytes = crawler.settings.getint("DOWNLOAD_MAXSIZE")
         manners = Manners(crawler)
         self._means = Means(fetch, manners, Scripts(), Turns(), frozenset(config.render_hosts))
@@ -68,26 +77,28 @@ class Renderer:
         )
 
     async def render(self, request: Request, response: Response) -> Response:
-        """The response with what its scripts have made of it. One that cannot be had fails as a
-        download does, and is tried again."""
+        """The response with what its scripts have made of it. One that the browser fails at is
+        tried again; that is not held against its host."""
         began_s = time.monotonic()
         response.request = request
         try:
             # A page's time begins with its place, or a few slow ones would fail all that wait.
             async with self._browser.place(), asyncio.timeout(self._timeout_s + GRACE_S):
                 text = await self._run(response)
+        except DownloadCancelledError:
+            raise
         except TimeoutError:
-            raise DownloadTimeoutError(
+            raise self._failure(
                 f"the scripts of {response.url} did not end within {self._timeout_s:g} s"
             ) from None
         except Exception as error:
             said = str(error).partition("\n")[0]
-            raise DownloadFailedError(f"{response.url} in the browser: {said}") from error
+            raise self._failure(f"{response.url} in the browser: {said}") from error
         finally:
             request.meta[RENDER_S] = time.monotonic() - began_s
         body = text.encode("utf-8", "replace")
         if 0 < self._most_bytes < len(body):
-            raise DownloadCancelledError(f"{response.url} grew to {len(body)} bytes by its scripts")
+            raise _too_large(response.url, len(body))
         assert self._crawler.stats is not None
         self._crawler.stats.inc_value("crawl/rendered")
         headers = response.headers.copy()
@@ -96,6 +107,14 @@ class Renderer:
 
     async def close(self) -> None:
         await self._browser.close()
+
+    def _failure(self, message: str) -> BrowserFailed:
+        """Said in the log, for nothing else tells that it is the browser which fails; once, for
+        one that cannot be started fails at every page."""
+        level = logging.DEBUG if self._has_failed else logging.WARNING
+        self._has_failed = True
+        logger.log(level, "Tried again later: %s", message)
+        return BrowserFailed(message)
 
     async def _run(self, response: Response) -> str:
         errands = Errands(response, self._means)
@@ -123,7 +142,27 @@ class Renderer:
             await page.wait_for_load_state("networkidle", timeout=left_ms)
         except TooLate:
             logger.debug("%s is taken as it is after %g s", url, self._timeout_s)
-        return await page.content()
+        return await self._markup(page, url)
+
+    async def _markup(self, page: Page, url: str) -> str:
+        """The page as it is now; one that is too large stays in the browser. It is asked in a world
+        apart, where its scripts cannot have changed what `outerHTML` says."""
+        session = await page.context.new_cdp_session(page)
+        tree = await session.send("Page.getFrameTree")
+        frame = {"frameId": tree["frameTree"]["frame"]["id"]}
+        world = await session.send("Page.createIsolatedWorld", frame)
+        asked = {
+            "expression": _MARKUP % (self._most_bytes or "Infinity"),
+            "contextId": world["executionContextId"],
+            "returnByValue": True,
+        }
+        answer = await session.send("Runtime.evaluate", asked)
+        found = answer["result"].get("value")
+        if isinstance(found, str):
+            return found
+        if isinstance(found, int | float):
+            raise _too_large(url, int(found))
+        raise BrowserFailed(f"{url} has no markup that can be read")
 
 
 class Manners:
@@ -145,6 +184,10 @@ class Manners:
         delay_s = crawl.frontier.plan.delay_s if own_s is None else own_s
         asked_s = crawl.permission.delay_s(host) if crawl.permission else None
         return max(delay_s, min(asked_s or 0.0, crawl.config.longest_pause_s))
+
+
+def _too_large(url: str, size: int) -> DownloadCancelledError:
+    return DownloadCancelledError(f"{url} grew to {size} bytes by its scripts")
 
 
 def _chosen(mode: str) -> Callable[[Response], bool]:

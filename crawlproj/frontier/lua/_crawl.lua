@@ -13,10 +13,17 @@
 local CRAWL = redis.call('HMGET', META, 'epoch', 'state', 'per_host', 'pages_per_host',
                          'pages', 'deadline_ms', 'delay_ms', 'max_attempts', 'skew_ms',
                          'give_up', 'novelty', 'turns', 'group', 'pages_per_domain', 'holds',
-                         'clock_ms', 'cookies', 'shortage', 'outcomes')
-local epoch, asked_ms, step_ms, before_ms = ARGV[1]:match('^(%S*) ?(%d*) ?(%d*) ?(%d*)')
-if not CRAWL[1] then return redis.error_reply('WIPED no crawl is open here') end
-if CRAWL[1] ~= epoch then return redis.error_reply('EPOCH another crawl has begun') end
+                         'clock_ms', 'cookies', 'shortage', 'outcomes', 'speculate')
+local NOW
+do  -- a block of its own, for a script may have 200 local variables at a time
+  local epoch, asked_ms, step_ms, before_ms = ARGV[1]:match('^(%S*) ?(%d*) ?(%d*) ?(%d*)')
+  if not CRAWL[1] then return redis.error_reply('WIPED no crawl is open here') end
+  if CRAWL[1] ~= epoch then return redis.error_reply('EPOCH another crawl has begun') end
+  local doubt
+  NOW, doubt = read_clock(META, CRAWL[9], CRAWL[16],
+                          {asked_ms = tonumber(asked_ms), step_ms = step_ms, before_ms = before_ms})
+  if not NOW then return redis.error_reply(doubt) end
+end
 
 local STATE = CRAWL[2]
 local PER_HOST, PAGES_PER_HOST = tonumber(CRAWL[3]), tonumber(CRAWL[4])
@@ -44,10 +51,6 @@ elseif CRAWL[11] then
   NOVELTY = {start = tonumber(start), per_page = tonumber(per_page),
              per_link = tonumber(per_link), per_mention = tonumber(per_mention)}
 end
-
-local NOW, doubt = read_clock(META, CRAWL[9], CRAWL[16],
-                              {asked_ms = tonumber(asked_ms), step_ms = step_ms, before_ms = before_ms})
-if not NOW then return redis.error_reply(doubt) end
 
 -- Many members, or fields and their values, with few commands: a command costs more than what
 -- it writes. Pieces are even, so that pairs stay together, and fit Lua's stack.

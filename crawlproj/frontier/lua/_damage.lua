@@ -41,20 +41,20 @@ local function pack_url(name, level, entry)
   return text_header[#name] .. name .. packed_number[level] .. text_header[#entry] .. entry
 end
 
--- Host, level and entry of a URL as DELAYED, LEASED and DEAD hold it, and the two values behind
+-- Host, level and entry of a URL as DELAYED, LEASED and DEAD hold it, and the three values behind
 -- them; nothing if it is unreadable.
 local function read_url(packed)
-  local ok, _, name, level, entry, fourth, fifth = pcall(cmsgpack.unpack_limit, packed, 5)
+  local ok, _, name, level, entry, fourth, fifth, sixth = pcall(cmsgpack.unpack_limit, packed, 6)
   if ok and type(name) == 'string' and type(level) == 'number' and type(entry) == 'string'
      and level >= LOWEST and level <= FIRST and (level % 1 == 0 or level > HIGHEST) then
-    return name, level, entry, fourth, fifth
+    return name, level, entry, fourth, fifth, sixth
   end
 end
 
--- The same of a lease: host, level, entry, whether it is kept, and its group.
+-- The same of a lease: host, level, entry, whether it is kept, its group, and its twin (_copies.lua).
 local function read_lease(packed)
-  local name, level, entry, kept, group = read_url(packed)
-  return name, level, entry, kept, group and type(group) == 'string' and group or nil
+  local name, level, entry, kept, group, twin = read_url(packed)
+  return name, level, entry, kept, type(group) == 'string' and group or nil, type(twin) == 'string' and twin or nil
 end
 
 local function count_corrupt()
@@ -71,22 +71,30 @@ local function write_off(state, left)
   end
 end
 
--- Requests that are out and URLs that are kept, by host and by group, and both in all, from the
--- leases themselves.
+-- Requests that are out, URLs that are kept, and how many of both are copies, by host and by group,
+-- and how many URLs are leased in all, from the leases themselves.
 local function count_leases()
-  local out, kept, total = {}, {}, 0
+  local out, kept, copies, total, has_twin = {}, {}, {}, 0, {}
+  local function note(counted, name, group)
+    counted[name] = (counted[name] or 0) + 1
+    if group then counted[group] = (counted[group] or 0) + 1 end
+  end
   for _, worker in ipairs(redis.call('ZRANGE', WORKERS, 0, -1)) do
-    for _, packed in ipairs(redis.call('HVALS', LEASED .. worker)) do
-      local name, _, _, is_kept, group = read_lease(packed)
+    local held = redis.call('HGETALL', LEASED .. worker)
+    for i = 1, #held, 2 do
+      local name, _, _, is_kept, group, twin = read_lease(held[i + 1])
       if name then
-        local counted = is_kept and kept or out
-        counted[name] = (counted[name] or 0) + 1
-        if group then counted[group] = (counted[group] or 0) + 1 end
-        total = total + 1
+        note(is_kept and kept or out, name, group)
+        if twin == '' or twin and has_twin[held[i]] then
+          note(copies, name, group)
+        else
+          total = total + 1
+        end
+        if twin then has_twin[twin:match('^%d*')] = true end
       end
     end
   end
-  return out, kept, total
+  return out, kept, copies, total
 end
 
 -- What page budgets keep no page for: links, and pages that are revisited.
@@ -140,8 +148,8 @@ end
 -- its group not before a link to it is found.
 local function rebuild_host(name)
   count('corrupt', 1)
-  local out, kept = count_leases()
-  local host = {levels = {}, out = out[name] or 0, kept = kept[name], cooling = {}, pages = 0}
+  local out, kept, copies = count_leases()
+  local host = {levels = {}, out = out[name] or 0, kept = kept[name], copies = copies[name], cooling = {}, pages = 0}
   local function look(level)
     if redis.call('EXISTS', queue_of(name, level)) == 0 then return end
     table.insert(host.levels, level)
@@ -162,8 +170,8 @@ end
 -- A group anew from its leases; only the pages it has had cannot be known again.
 local function rebuild_group(name)
   count('corrupt', 1)
-  local out, kept = count_leases()
+  local out, kept, copies = count_leases()
   redis.call('ZREM', READY, name)
   redis.call('ZREM', WAITING, name)
-  return {out = out[name] or 0, kept = kept[name], cooling = {}, pages = 0}
+  return {out = out[name] or 0, kept = kept[name], copies = copies[name], cooling = {}, pages = 0}
 end

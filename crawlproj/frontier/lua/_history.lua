@@ -5,7 +5,7 @@
 -- The first heartbeat after a step has passed writes one. Counts are totals, so a coarse list needs
 -- no sums of the fine one, and a moment that is missing leaves a gap that divides evenly. META keeps
 -- recorded_s, when the last was written.
-local STEPS = {{10, 360}, {120, 720}, {3600, 1440}}  -- seconds, moments at most: as in operate/history.py
+local STEPS = {{10, 360}, {120, 720}, {3600, 1440}}  -- seconds, moments at most: as in history.py
 
 local function used_memory()
   local told = redis.pcall('INFO', 'memory')

@@ -47,13 +47,13 @@ end
 -- What a host may have beside what every host has; mostly nothing.
 local function pack_rest(host)
   if not (host.kept or host.failures or host.hold or host.mentions or host.per or host.group
-          or host.pause or host.reserved or host.revisit or host.last) then
+          or host.pause or host.reserved or host.revisit or host.last or host.copies) then
     return ''
   end
   return cmsgpack.pack({kept = host.kept, failures = host.failures, hold = host.hold, mentions = host.mentions,
                         per = host.per, group = host.group, pause = host.pause, reserved = host.reserved,
                         why = host.hold and host.why, revisit = host.revisit,
-                        turns = host.revisit and host.turns, last = host.last})
+                        turns = host.revisit and host.turns, last = host.last, copies = host.copies})
 end
 
 local NOTHING = cmsgpack.pack(false)

@@ -11,12 +11,12 @@
 local CLOCK_MS = 2
 
 -- How many more requests of a level may go to a host or group this instant: its connections less
--- those out and those still pausing, and what is left of its page budget, for a link less what is
--- kept for seeds.
+-- those out and those still pausing, and what is left of its page budget, of which copies (_copies.lua)
+-- have none, for a link less what is kept for seeds.
 local function free_slots(unit, connections, pages, level)
   local free = connections - unit.out - #unit.cooling
   if pages > 0 and level ~= MOVED then
-    local left = pages - unit.pages - unit.out - (unit.kept or 0)
+    local left = pages - unit.pages - unit.out - (unit.kept or 0) + (unit.copies or 0)
     if level and is_link(level) then left = left - (unit.reserved or 0) end
     free = math.min(free, left)
   end
@@ -24,10 +24,13 @@ local function free_slots(unit, connections, pages, level)
 end
 
 -- A host that fails is probed by one request at a time, until it answers.
+local function host_connections(host)
+  if (host.failures or 0) > 0 then return 1 end
+  return host.group and PACED and math.huge or host.per or PER_HOST
+end
+
 local function host_slots(host)
-  local connections = host.group and PACED and math.huge or host.per or PER_HOST
-  if (host.failures or 0) > 0 then connections = 1 end
-  return free_slots(host, connections, PAGES_PER_HOST, host.levels[#host.levels])
+  return free_slots(host, host_connections(host), PAGES_PER_HOST, host.levels[#host.levels])
 end
 
 -- For the host whose turn it is in the group.
@@ -274,16 +277,16 @@ end
 
 -- After leases that could not be read: what they were is counted anew from those that can be.
 local function mend_leases()
-  local out, kept, total = count_leases()
+  local out, kept, copies, total = count_leases()
   local all = redis.call('HKEYS', HOSTS)
   fetch_hosts(all)
   for _, name in ipairs(all) do
     local host = load_host(name)
-    host.out, host.kept = out[name] or 0, kept[name]
+    host.out, host.kept, host.copies = out[name] or 0, kept[name], copies[name]
   end
   for _, name in ipairs(redis.call('HKEYS', GROUPS)) do
     local group = load_group(name)
-    group.out, group.kept = out[name] or 0, kept[name]
+    group.out, group.kept, group.copies = out[name] or 0, kept[name], copies[name]
   end
   write_off('leased', total)
 end

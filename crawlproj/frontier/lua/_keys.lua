@@ -3,14 +3,15 @@
 -- KEYS, the same vector for every script, all of one shard (see keys.py):
 --   1 META     hash    epoch, state, limits, plan, and the running numbers below
 --   2 COUNTS   hash    the ledger: discovered, queued, …, filtered:<reason>; what could not be
---                      read is counted as corrupt, beside the ledger; reserved are the seeds of a
+--                      read is counted as corrupt, beside the ledger; copies is how often a lease
+--                      was copied; reserved are the seeds of a
 --                      crawl with a page budget that are queued or delayed; resting are the URLs of
 --                      RESTING, which are in the ledger as what they are counted as; revisits is how
 --                      often a page was taken out of done to be fetched again
 --   3 HOSTS    hash    host -> msgpack of levels (or the only one), out, cooling (or false),
 --                      pages, at (1 ready, 2 waiting, 0 neither) and, if there is any, a map of
 --                      kept, failures, hold, mentions, per, group, pause, reserved, revisit, turns,
---                      last
+--                      last, copies
 --   4 READY    zset    hosts, or groups of them, that may be contacted now, best first
 --   5 WAITING  zset    hosts, or groups of them, that may be contacted later, by when (ms)
 --   6 DELAYED  zset    msgpack of host, level, entry, token to try again, by when (ms)
@@ -24,12 +25,12 @@
 --  13 LAYERS   hash    items:<layer> -> URLs recorded there; open -> layers in use
 --  14 SEEN     prefix  + layer           -> bitmap, a Bloom filter
 --  15 QUEUE    prefix  + level:host      -> list of entries, first come first served
---  16 LEASED   prefix  + worker          -> hash token -> msgpack of host, level, entry, kept, group; kept is
---                                              1 once its request has ended, see settle.lua
+--  16 LEASED   prefix  + worker          -> hash token -> msgpack of host, level, entry, kept, group, twin; kept
+--                                              is 1 once its request has ended, see settle.lua; twin: see _copies.lua
 --  17 FOUND    hash    key of a queued link -> msgpack {worth of the links to it, level, entry}
 --  18 PATTERNS hash    "host pattern" -> msgpack {why, at_ms, released_ms or 0, URLs}
 --  19 SET_ASIDE prefix  + host pattern    -> list of msgpack {kind, level, entry, key}
---  20 GROUPS   hash    group of hosts -> msgpack {out, cooling, pages, at, kept, hold, per, reserved}
+--  20 GROUPS   hash    group of hosts -> msgpack {out, cooling, pages, at, kept, hold, per, reserved, copies}
 --  21 LINE     prefix  + group           -> zset of its hosts that could be contacted now, best first
 --  22 UPDATES  stream  worker -> what its pushes have lately added to SEEN, see seen_updates.py
 --  23 COOKIES  hash    domain -> msgpack of id, cookie, of one after the other, see cookies.lua
@@ -41,6 +42,11 @@
 --  28 DUE      zset    the same numbers, by when their URLs are due (ms)
 --  29 NEAR     hash    fingerprints of pages, and where to look for them, see find_near.lua
 --  30 OUTCOMES prefix  + bucket, or names -> hash, see _outcomes.lua
+--  31 LEASED_AT zset   "token worker" of leases that may be copied, by when they were made (ms)
+--  32 DURATIONS hash   how many leases lasted how long, see _copies.lua
+--  33 REPLIES  hash    what a worker has been told and may not have heard: "lost <worker>" -> see reclaim.lua,
+--                      "settled <number> <worker>" -> see settle.lua
 local META, COUNTS, HOSTS, READY, WAITING, DELAYED, WORKERS, ABOUT, DEAD, SEEDS, AUDIT, SCOPE,
       LAYERS, SEEN, QUEUE, LEASED, FOUND, PATTERNS, SET_ASIDE, GROUPS, LINE, UPDATES, COOKIES,
-      OLD_SCOPE, PAYLOADS, HISTORY, RESTING, DUE, NEAR, OUTCOMES = unpack(KEYS)
+      OLD_SCOPE, PAYLOADS, HISTORY, RESTING, DUE, NEAR, OUTCOMES, LEASED_AT,
+      DURATIONS, REPLIES = unpack(KEYS)

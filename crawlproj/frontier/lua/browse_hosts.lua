@@ -8,20 +8,7 @@
 -- Reply {now in ms, by the crawl's clock; where to go on, '0' when there are no more; hosts looked at
 --        of each that fits: name, record, URLs in its queue, when it may be contacted (ms) or ''}
 --include _keys.lua
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000) + (tonumber(redis.call('HGET', META, 'skew_ms')) or 0)
-
--- A record begins with the levels of the host's queue, or the only one; it may be damaged.
-local function count_queued(name, packed)
-  local ok, levels = pcall(cmsgpack.unpack, packed)
-  if type(levels) == 'number' then levels = {levels} end
-  local urls = 0
-  for _, level in ipairs(ok and type(levels) == 'table' and levels or {}) do
-    urls = urls + redis.call('LLEN', QUEUE .. level .. ':' .. name)
-  end
-  return urls
-end
-
+--include _looking.lua
 local found, hosts = redis.call('HSCAN', HOSTS, ARGV[1], 'COUNT', ARGV[2]), {}
 for i = 1, #found[2], 2 do
   local name, packed = found[2][i], found[2][i + 1]

@@ -27,6 +27,7 @@
 --include _server.lua
 --include _shortage.lua
 --include _last_worker.lua
+--include _copies.lua
 local DUE_AT_ONCE, UPDATES_AT_ONCE = 500, 100
 local worker, want, begins = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[8] or ARGV[3])
 if not redis.call('ZSCORE', WORKERS, worker) then
@@ -202,6 +203,10 @@ while leased < want and tries > 0 do
   end
   place_givers()
   if withheld then break end
+end
+if twins then
+  twins.note(worker, held)
+  if leased < begins then token = twins.make(worker, begins - leased, token, held, replied) end
 end
 call_in_pieces('HSET', LEASED .. worker, held)
 count('queued', -leased)

@@ -15,16 +15,19 @@
 --       6 1 if the caller brings a seed or has found one, else 0
 --       7 epoch in which it has found one: in a later one, that seed has been taken in already; ''
 --         if it brings one itself, which counts in any
+--       8 dismissals (set_state.lua) when the caller began to wait here; '' if it has just come
 -- Reply {mode, epoch, state, plan}; mode is one of new, joined, resumed, finished, waiting, and
 --       leftovers: clear.lua must first clear away the crawl of that epoch; what it is to look
---       through stands in the place of the plan
+--       through stands in the place of the plan. Who has been dismissed is told to wait, and
+--       changes nothing
 --include _keys.lua
 --include _clock.lua
 --include _history.lua
 local found = redis.call('HMGET', META, 'epoch', 'state', 'plan', 'runs', 'skew_ms',
-                         'deadline_ms', 'clock_ms', 'waits')
+                         'deadline_ms', 'clock_ms', 'waits', 'dismissals')
 local epoch, state, plan, runs = found[1], found[2], found[3], found[4] or ''
 local waits = found[8] == '1'  -- nobody has brought a seed yet: the plan is nobody's
+local dismissals = tonumber(found[9] or 0)  -- of all crawls of this name: who waits outlives one
 local MOST_LAYERS = 64  -- as in readings.py
 local run, lasts_ms = ' ' .. ARGV[3]:gsub('%s', '_'), tonumber(ARGV[5])
 local is_of_run = (runs .. ' '):find(run .. ' ', 1, true) ~= nil
@@ -34,12 +37,15 @@ local function deadline_from(now) return lasts_ms > 0 and now + lasts_ms or 0 en
 
 -- Where clear.lua is to begin, if keys are left that are named after hosts, groups, patterns or
 -- workers, or that say what became of URLs. A crawl that has ended can only have some of patterns and
--- of those: nothing is queued or leased.
+-- of those: nothing is queued or leased, but for leases that another worker's copy has outrun.
 local function leftovers()
   local outcomes = redis.call('HEXISTS', META, 'outcomes') == 1 and 5 or nil
   local left = redis.call('HMGET', COUNTS, 'queued', 'delayed', 'leased')
   local is_empty = (tonumber(left[1]) or 0) + (tonumber(left[2]) or 0) + (tonumber(left[3]) or 0) == 0
-  if (state == 'finished' or waits) and is_empty then return redis.call('EXISTS', PATTERNS) == 1 and 3 or outcomes end
+  if (state == 'finished' or waits) and is_empty then
+    if redis.call('EXISTS', PATTERNS) == 1 then return 3 end
+    return redis.call('HEXISTS', META, 'speculate') == 1 and redis.call('EXISTS', WORKERS) == 1 and 4 or outcomes
+  end
   return redis.call('EXISTS', HOSTS, WORKERS, PATTERNS, GROUPS) > 0 and 1 or outcomes
 end
 
@@ -48,12 +54,13 @@ local function begin(new_epoch)
   if first then return {'leftovers', epoch or '', state or '', tostring(first)} end
   for layer = 0, MOST_LAYERS - 1 do redis.call('UNLINK', SEEN .. layer) end
   redis.call('UNLINK', META, COUNTS, HOSTS, READY, WAITING, DELAYED, WORKERS, ABOUT, DEAD, SEEDS, AUDIT, SCOPE,
-             LAYERS, FOUND, PATTERNS, GROUPS, UPDATES, COOKIES, OLD_SCOPE, RESTING, DUE, NEAR)
+             LAYERS, FOUND, PATTERNS, GROUPS, UPDATES, COOKIES, OLD_SCOPE, RESTING, DUE, NEAR, LEASED_AT,
+             DURATIONS, REPLIES)
   forget_history()
   for field, value in pairs(cmsgpack.unpack(ARGV[4])) do redis.call('HSET', META, field, value) end
   local now = read_clock(META)
   redis.call('HSET', META, 'epoch', new_epoch, 'state', 'running', 'started_ms', now,
-             'deadline_ms', deadline_from(now), 'runs', run)
+             'deadline_ms', deadline_from(now), 'runs', run, 'dismissals', dismissals)
   redis.call('HSET', LAYERS, 'open', 1, 'items:0', 0)
   return {'new', new_epoch, 'running', redis.call('HGET', META, 'plan')}
 end
@@ -76,6 +83,8 @@ local function begin_with_seed()
   end
   return begun
 end
+
+if ARGV[8] ~= '' and dismissals > tonumber(ARGV[8]) then return {'waiting', epoch, state, plan} end
 
 if ARGV[2] ~= '' then
   if epoch ~= ARGV[2] then return begin(ARGV[2]) end

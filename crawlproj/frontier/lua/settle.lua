@@ -1,6 +1,7 @@
 #!lua flags=allow-oom
 -- Ends leases. Only the current holder can: a lease that was reclaimed is no longer
--- there, and its former holder's verdict changes nothing.
+-- there, and its former holder's verdict changes nothing. Of two who hold the same URL (_copies.lua)
+-- the first to settle it is its holder.
 --
 -- ARGV  2 worker
 --       3 msgpack list of token, verdict, ms since the request ended, pause in ms,
@@ -18,9 +19,12 @@
 --         return    was not fetched: back to the front of its queue
 --         keep      its request has ended and its host may be asked again, but its links have
 --                   no room here yet: it stays leased, until another verdict comes
---       4 msgpack list of class, count of items that spiders have yielded; counted if anything is
---         settled, for a call whose reply was lost is repeated
--- Reply {settled, msgpack list of tokens that were no longer held, holds so far}
+--       4 msgpack list of class, count of items that spiders have yielded
+--       5 number of the call, 6 1 if it is repeated, for its reply was lost: it is then answered as before,
+--         unless that is forgotten
+-- Reply {settled, msgpack list of tokens that were no longer held, holds so far, '' or, where the
+--        crawl speculates, msgpack list of token and the other's token, of each URL that two have held,
+--        1 if that is what was answered before}
 --include _crawl.lua
 --include _damage.lua
 --include _hosts.lua
@@ -29,20 +33,34 @@
 --include _resting.lua
 --include _last_worker.lua
 --include _outcomes.lua
+--include _copies.lua
+--include _replies.lua
 local FIELDS = 14
+
+-- The replies to the last calls of each worker are remembered, as long as it lives.
+local call = {field = settlements.field(ARGV[2], tonumber(ARGV[5])), is_repeated = ARGV[6] == '1'}
+if call.is_repeated then
+  local ok, number, late, ended = pcall(cmsgpack.unpack, redis.call('HGET', REPLIES, call.field) or nil)
+  if ok and number == ARGV[5] and type(late) == 'string' and type(ended) == 'string' then
+    return {0, late, HOLDS, ended, 1}
+  end
+end
 local held = LEASED .. ARGV[2]
-local settled, done, bytes, late, statuses = 0, 0, 0, {}, {}
+local settled, late, statuses = 0, {}, {}
 local items = cmsgpack.unpack(ARGV[3])
 
 local mark = DELAY_MS > 0 and mark_of(ARGV[2])
-local tokens, leases, touched, ended = {}, {}, {}, {}
-for at = 1, #items, FIELDS do tokens[#tokens + 1] = items[at] end
-for i, packed in ipairs(read_fields(held, tokens)) do
-  local lease = packed and {read_lease(packed)}
-  leases[tokens[i]] = lease
-  if lease then touched[#touched + 1] = lease[1] end
+local leases, ended = {}, {}
+do  -- a block of its own, for a script may have 200 local variables at a time
+  local tokens, touched = {}, {}
+  for at = 1, #items, FIELDS do tokens[#tokens + 1] = items[at] end
+  for i, packed in ipairs(read_fields(held, tokens)) do
+    local lease = packed and {read_lease(packed)}
+    leases[tokens[i]] = lease
+    if lease then touched[#touched + 1] = lease[1] end
+  end
+  fetch_hosts(touched)
 end
-fetch_hosts(touched)
 
 local function release(host, group, ago_ms, pause_ms, failed, hold_ms, why, connections)
   local keeper = release_host(host, group, ago_ms, pause_ms)
@@ -58,8 +76,9 @@ for at = 1, #items, FIELDS do
     hold_reason, connections, found_group = unpack(items, at, at + FIELDS - 1)
   local lease = leases[token]
   local name = lease and lease[1]
+  local is_outrun = twins and name and lease[6] == twins.OUTRUN
+  if not name or is_outrun then late[#late + 1] = token end
   if not name then
-    late[#late + 1] = token
     if lease then count_corrupt() end
   else
     local level, leased_entry, kept, group = lease[2], lease[3], lease[4], lease[5]
@@ -70,13 +89,19 @@ for at = 1, #items, FIELDS do
       release(host, group, ago_ms, pause_ms, failed, hold_ms, hold_reason, connections)
     end
     if found_group ~= '' then join_group(name, found_group) end
-    if verdict == 'keep' then
+    local twin = twins and lease[6] and twins.find(token, lease[6])
+    if is_outrun or twin and twins.WITHDRAWS[verdict] then
+      twins.count_of(name, group, -1)
+      if is_outrun then count('late', -1) end  -- it was counted when it was outrun
+      verdict = 'withdrawn'
+    elseif verdict == 'keep' then
       count_kept_of(name, group, 1)
-      redis.call('HSET', held, token, cmsgpack.pack(name, level, leased_entry, 1, group or false))
+      redis.call('HSET', held, token, lease[6] and cmsgpack.pack(name, level, leased_entry, 1, group or false, lease[6])
+                 or cmsgpack.pack(name, level, leased_entry, 1, group or false))
     elseif verdict == 'done' then
       host.pages = host.pages + 1
       if group then load_group(group).pages = load_group(group).pages + 1 end
-      done = done + 1
+      count('done', 1)
       note_outcome(name, leased_entry, ARGV[2], status)
       if entry ~= '' then rest(name, entry, 'done', delay_ms) end
     elseif verdict == 'filtered' then
@@ -96,10 +121,12 @@ for at = 1, #items, FIELDS do
     elseif verdict == 'return' then
       enqueue(name, level, leased_entry, true)
     end
-    if verdict ~= 'keep' then
+    if verdict ~= 'keep' and not is_outrun then
       if status > 0 then statuses[status] = (statuses[status] or 0) + 1 end
-      bytes = bytes + size
-      settled = settled + 1
+      count('bytes', size)
+      if verdict ~= 'withdrawn' then settled = settled + 1 end
+      if twin and verdict ~= 'withdrawn' then twins.outrun(twin) end
+      if twins then twins.note_end(ARGV[2], token, lease[6], verdict) end
     end
   end
   if verdict ~= 'keep' or not name then ended[#ended + 1] = token end
@@ -107,13 +134,16 @@ for at = 1, #items, FIELDS do
 end
 call_in_pieces('HDEL', held, ended)
 for status, times in pairs(statuses) do count('status:' .. status, times) end
-count('done', done)
-count('bytes', bytes)
 count('leased', -settled)
 count('late', #late)
-local yielded = settled > 0 and cmsgpack.unpack(ARGV[4]) or {}
+if twins then twins.forget(ARGV[2], ended) end
+local yielded = (settled > 0 or not call.is_repeated) and cmsgpack.unpack(ARGV[4]) or {}
 for i = 1, #yielded, 2 do count('items:' .. yielded[i], yielded[i + 1]) end
 if damaged then mend_leases() end
 save_hosts()
 save_counts()
-return {settled, cmsgpack.pack(late), HOLDS}
+call.late, call.ended = cmsgpack.pack(late), twins and cmsgpack.pack(twins.ended) or ''
+if redis.call('ZSCORE', WORKERS, ARGV[2]) then
+  redis.call('HSET', REPLIES, call.field, cmsgpack.pack(ARGV[5], call.late, call.ended))
+end
+return {settled, call.late, HOLDS, call.ended, 0}

@@ -13,10 +13,8 @@
 --        of some hosts: name, record, URLs in its queue; first those that wait longest, among them
 --        groups of hosts, with a record of their own}
 --include _keys.lua
+--include _looking.lua
 local most = tonumber(ARGV[2])
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000) + (tonumber(redis.call('HGET', META, 'skew_ms')) or 0)
-
 local workers = {}
 local silent_at = redis.call('ZRANGE', WORKERS, 0, -1, 'WITHSCORES')
 for i = 1, #silent_at, 2 do
@@ -24,17 +22,6 @@ for i = 1, #silent_at, 2 do
   workers[n + 1], workers[n + 2] = name, silent_at[i + 1]
   workers[n + 3] = redis.call('HLEN', LEASED .. name)
   workers[n + 4] = ARGV[1] == '1' and redis.call('HGET', ABOUT, name) or ''
-end
-
--- A record begins with the levels of the host's queue, or the only one; it may be damaged.
-local function count_queued(name, packed)
-  local ok, levels = pcall(cmsgpack.unpack, packed)
-  if type(levels) == 'number' then levels = {levels} end
-  local urls = 0
-  for _, level in ipairs(ok and type(levels) == 'table' and levels or {}) do
-    urls = urls + redis.call('LLEN', QUEUE .. level .. ':' .. name)
-  end
-  return urls
 end
 
 local hosts, told = {}, {}

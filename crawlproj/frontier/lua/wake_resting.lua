@@ -12,7 +12,8 @@
 --
 -- ARGV  2 URLs to wake at most, 3 ms from one census to the next
 -- Reply {URLs that were woken, now in ms by the crawl's clock, what the last census found or '',
---        1 if the caller is to take the next census, percent of what can be saved that is left}
+--        1 if the caller is to take the next census, percent of what can be saved that lies idle, since
+--        nothing else can be woken}
 --include _crawl.lua
 --include _damage.lua
 --include _hosts.lua
@@ -92,4 +93,5 @@ local is_turn = NOW >= tonumber(kept[8] or 0)
 redis.call('HSET', META, 'revisits_left', left - urls, 'revisits_at_ms', NOW, 'woken', woken + urls,
            'paid_for', paid_for + paid)
 if is_turn then redis.call('HSET', META, 'census_at_ms', NOW + tonumber(ARGV[3])) end
-return {urls, NOW, kept[7] or '', is_turn and 1 or 0, math.floor((left - urls) / most * 100)}
+local idle = urls < wanted and (left - urls) / most or 0
+return {urls, NOW, kept[7] or '', is_turn and 1 or 0, math.floor(idle * 100)}

@@ -10,14 +10,14 @@ from redis.exceptions import ResponseError
 from scrapy.settings import Settings
 
 from crawlproj.errors import CrawlError
-from crawlproj.frontier import keys
+from crawlproj.frontier import history
 from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.history import Moment, Span
 from crawlproj.frontier.messages import DeadLetter
-from crawlproj.operate import crawls, dead_letters, history, status
+from crawlproj.operate import crawls, dead_letters, status
 from crawlproj.operate.dashboard.crawl_names import CrawlNames
 from crawlproj.operate.dashboard.host_search import HostSearches, Question
 from crawlproj.operate.dashboard.polling import Remembered
-from crawlproj.operate.history import Moment, Span
 from crawlproj.operate.look_up import look_up
 from crawlproj.operate.status import Status
 from crawlproj.politeness import robots
@@ -107,7 +107,11 @@ class Answers:
     async def _past(self, crawl: str, span: Span) -> list[Moment]:
         async def read() -> list[Moment]:
             frontier = self.frontier(crawl)
-            return await history.read(frontier, span) if await frontier.attach() else []
+            return (
+                await history.read(frontier, span)
+                if await frontier.attach(only_to_look=True)
+                else []
+            )
 
         return await self._pasts.get((crawl, span), read)
 
@@ -118,7 +122,7 @@ class Answers:
     async def host(self, crawl: str, host: str) -> dict[str, Any]:
         """What is kept of one host beside its record: its robots.txt, its changed pace."""
         frontier = self.frontier(crawl)
-        if not await frontier.attach():
+        if not await frontier.attach(only_to_look=True):
             raise NotThere(f"{crawl}: there is no such crawl")
         robots_txt, paces = await _robots(frontier, host), await frontier.paces()
         return {"host": host, "robots": robots_txt, "paces": paces}
@@ -128,7 +132,7 @@ class Answers:
 
         async def read() -> dict[str, Any]:
             frontier = self.frontier(crawl)
-            if not await frontier.attach():
+            if not await frontier.attach(only_to_look=True):
                 return {"letters": [], "is_all": True}
             return await _some_letters(frontier, selection(reason, host))
 
@@ -160,21 +164,20 @@ async def _some_letters(frontier: Frontier, wanted: dead_letters.Selection) -> d
             break
         if wanted.includes(letter):
             found.append(letter)
-    found.sort(key=lambda letter: -letter.at_ms)
+    found.sort(key=dead_letters.newest_first)
     rows = [{**dead_letters.row(one), "id": f"{one.shard}-{one.number}"} for one in found]
     return {"letters": rows, "is_all": is_all}
 
 
 async def _robots(frontier: Frontier, host: str) -> dict[str, Any]:
     """What its robots.txt is known to say, in a word, and for how long that is believed."""
-    key = keys.robots(frontier.crawl, frontier.shard_of(host).number, host)
+    store = RobotsStore(frontier)
     try:
-        stored = robots.unpack(await RobotsStore(frontier).peek(host))
-        left_s = await frontier.client.ttl(key)
+        stored, left_s = robots.unpack(await store.peek(host)), await store.left_s(host)
     except ResponseError:  # of another type
         return {"verdict": "unknown", "left_s": 0}
     verdict = stored.verdict.name.lower() if stored is not None else "unknown"
-    return {"verdict": verdict, "left_s": max(0, left_s)}
+    return {"verdict": verdict, "left_s": left_s}
 
 
 def _line(one: Status | str) -> dict[str, Any]:

@@ -32,13 +32,13 @@ from starlette.responses import JSONResponse, RedirectResponse, Response, Stream
 from starlette.routing import Route
 
 from crawlproj.errors import ConfigError, CrawlError
+from crawlproj.frontier.history import Span
 from crawlproj.operate import crawl_metrics, status
 from crawlproj.operate.dashboard.actions import Actions
 from crawlproj.operate.dashboard.answers import Answers, NotThere
 from crawlproj.operate.dashboard.guard import HEADERS, Guard
 from crawlproj.operate.dashboard.host_search import ORDERS, Question
 from crawlproj.operate.dashboard.polling import Channel, Channels, News
-from crawlproj.operate.history import Span
 from crawlproj.urls import UrlError
 
 MOST_VIEWERS = 200
@@ -206,33 +206,39 @@ class Dashboard:
         now = await self._answers.status(request.path_params["crawl"])
         return JSONResponse(status.as_json(now), 200 if now.epoch or now.seeds_waiting else 404)
 
+    async def _crawl(self, request: Request) -> str:
+        """The name of a crawl that is there; raises NotThere."""
+        crawl: str = request.path_params["crawl"]
+        await self._answers.known(crawl)
+        return crawl
+
     async def _history(self, request: Request) -> Response:
         name = request.query_params.get("span", "hour").upper()
         if name not in Span.__members__:
             raise ConfigError("span: give hour, day or all")
-        return JSONResponse(await self._answers.history(request.path_params["crawl"], Span[name]))
+        return JSONResponse(await self._answers.history(await self._crawl(request), Span[name]))
 
     async def _hosts(self, request: Request) -> Response:
         order = request.query_params.get("sort", "queued")
         if order not in ORDERS:
             raise ConfigError(f"sort: give one of {', '.join(ORDERS)}")
         text = request.query_params.get("q", "").strip().lower()[:200]
-        question = Question(request.path_params["crawl"], text, order)
+        question = Question(await self._crawl(request), text, order)
         return JSONResponse(await self._answers.hosts(question))
 
     async def _host(self, request: Request) -> Response:
         host = request.query_params.get("host", "")
-        return JSONResponse(await self._answers.host(request.path_params["crawl"], host))
+        return JSONResponse(await self._answers.host(await self._crawl(request), host))
 
     async def _dead(self, request: Request) -> Response:
         reason, host = (request.query_params.get(name, "") for name in ("reason", "host"))
-        return JSONResponse(await self._answers.letters(request.path_params["crawl"], reason, host))
+        return JSONResponse(await self._answers.letters(await self._crawl(request), reason, host))
 
     async def _why(self, request: Request) -> Response:
         url = request.query_params.get("url", "")
         if not url:
             raise ConfigError("url: give one")
-        return JSONResponse(await self._answers.why(request.path_params["crawl"], url))
+        return JSONResponse(await self._answers.why(await self._crawl(request), url))
 
     # What is done
 

@@ -7,16 +7,13 @@ import asyncio
 import time
 from typing import Any
 
-from redis.asyncio import RedisCluster
 from redis.exceptions import NoPermissionError
 
-from crawlproj.frontier import keys
-from crawlproj.operate import crawls
+from crawlproj.frontier import crawl_names
 from crawlproj.operate.dashboard.polling import Gently
 
 FRESH_S = 2.0
 """For how long nothing is looked for after a look that was quick."""
-AT_ONCE = 5000
 REST, FIRST_REST = 30, 2
 """Between two calls, in lengths of the first: only who has no names yet is in a hurry."""
 MOST = 50
@@ -63,20 +60,9 @@ class CrawlNames:
         self._looked_at_s, self._rest_s = time.monotonic(), max(FRESH_S, 2 * took_s)
 
     async def _scan(self) -> set[str]:
-        if isinstance(self._client, RedisCluster):
-            return set(await crawls.names(self._client))
         found: set[str] = set()
-        gently, cursor = Gently(REST if self._has_looked else FIRST_REST), 0
-        patterns = [keys.meta("*", 0), keys.start_urls("*")]
-        for pattern in patterns:
-            before, after = pattern.split("*")
-            while True:
-                await gently.turn()
-                cursor, some = await self._client.scan(cursor, pattern, AT_ONCE)
-                for key in some:
-                    name = key.decode(errors="replace")
-                    found.add(name.removeprefix(before).removesuffix(after))
-                self._names |= found
-                if not cursor:
-                    break
+        gently = Gently(REST if self._has_looked else FIRST_REST)
+        async for name in crawl_names.find(self._client, gently.turn):
+            found.add(name)
+            self._names.add(name)
         return found

@@ -113,9 +113,8 @@ def bare_host(host: str) -> str | None:
 def _is_from_elsewhere(path: str, headers: Mapping[str, str]) -> bool:
     """Whether a browser says so. A link to the page itself may stand anywhere."""
     if "origin" in headers:
-        parts = urlsplit(headers["origin"])
-        is_web = parts.scheme in ("http", "https")
-        return not is_web or parts.netloc.lower() != headers["host"].lower()
+        scheme, _, place = headers["origin"].lower().partition("://")
+        return scheme not in ("http", "https") or place != headers["host"].lower()
     return path != "/" and headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
 
 

@@ -19,10 +19,9 @@ from typing import Any, NamedTuple
 from redis.exceptions import RedisError
 
 from crawlproj.errors import CrawlError
-from crawlproj.frontier import keys
 from crawlproj.frontier.browsing import START, browse
 from crawlproj.frontier.frontier import Frontier
-from crawlproj.frontier.survey import HostFound
+from crawlproj.frontier.survey import HostFound, tick
 from crawlproj.operate import host_status
 from crawlproj.operate.dashboard.polling import Gently
 from crawlproj.operate.host_status import HostStatus
@@ -89,12 +88,9 @@ class Search:
             self.is_over, self.ended_at_s = True, time.monotonic()
 
     async def _look(self, frontier: Frontier) -> None:
-        if not await frontier.attach():
+        if not await frontier.attach(only_to_look=True):
             return
-        pipeline = frontier.client.pipeline(transaction=False)
-        for shard in frontier.shards:
-            pipeline.hlen(keys.hosts(frontier.crawl, shard.number))
-        self.total = sum(await pipeline.execute())
+        self.total = (await tick(frontier)).hosts
         gently = Gently()
         for shard in frontier.shards:
             cursor = START

@@ -10,8 +10,8 @@ from typing import TypeAlias
 from redis.exceptions import RedisError
 
 from crawlproj.errors import CrawlError
-from crawlproj.operate import history
-from crawlproj.operate.history import Moment
+from crawlproj.frontier import history
+from crawlproj.frontier.history import Moment
 from crawlproj.operate.status import Status
 from crawlproj.operate.terminal.away import Away, still_away
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+import time
 from functools import partial
 from typing import Any
 
@@ -16,7 +17,14 @@ from crawlproj.operate.terminal.block import block
 from crawlproj.operate.terminal.bottom import BottomBlock
 from crawlproj.operate.terminal.lookout import Lookout
 
-EVERY_S = 1.0
+EVERY_S, SELDOM_S = 1.0, 5.0
+SHARE = 0.01
+"""Of its time a worker looks at the crawl: with many hosts and workers a look takes 20 ms."""
+
+
+def rest_s(took_s: float) -> float:
+    """How long to leave the block as it is, after a look that took so long."""
+    return min(SELDOM_S, max(EVERY_S, took_s / SHARE))
 
 
 class UnderLog:
@@ -47,11 +55,13 @@ class UnderLog:
 
     async def _run(self) -> None:
         while True:
+            began_s = time.monotonic()
             await self._lookout.look()
+            took_s = time.monotonic() - began_s
             if (now := self._lookout.now) is not None:
                 lookout, width = self._lookout, self._bottom.width
                 self._bottom.draw(block(now, lookout.rates, width, lookout.away))
-            await asyncio.sleep(EVERY_S)
+            await asyncio.sleep(rest_s(took_s))
 
 
 def log_on_terminal() -> logging.StreamHandler[Any] | None:

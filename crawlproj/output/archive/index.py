@@ -128,8 +128,11 @@ def _write(path: Path, lines: Iterable[str]) -> Path:
 
 
 def write_index(folder: Path, watch: Watch = unwatched) -> int:
-    """Index an archive; returns how many captures it has."""
-    found = entries(files.files_of(folder), watch=watch)
+    """Index an archive; returns how many captures it has. The index is as old as the newest file
+    was when it was begun: what workers write meanwhile, it may not have."""
+    paths = files.files_of(folder)
+    known_ns = max((path.stat().st_mtime_ns for path in paths), default=0)
+    found = entries(paths, watch=watch)
     lines = sorted_lines((entry.to_line() for entry in found), folder)
     new, count = folder / f".{NAME}.new", 0
     with new.open("w", encoding="ascii", newline="\n") as file:
@@ -138,6 +141,7 @@ def write_index(folder: Path, watch: Watch = unwatched) -> int:
             count += 1
         file.flush()
         os.fsync(file.fileno())
+    os.utime(new, ns=(known_ns, known_ns))
     new.rename(folder / NAME)
     return count
 

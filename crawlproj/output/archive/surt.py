@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from urllib.parse import quote_from_bytes, unquote_to_bytes, urlsplit
 
+from crawlproj.urls import DEFAULT_PORTS
+
 _KEPT = "!\"$&'()*+,-./:;<=>?@[\\]^_`{|}~"
 _WWW = re.compile(r"www\d*\.")
-_DEFAULT_PORTS = {"http": 80, "https": 443}
 _PATH_SESSIONS = (
     re.compile(r"^(.*/)(?:\((?:[a-z]\([0-9a-z]{24}\))+\)/)([^?]+\.aspx.*)$"),
     re.compile(r"^(.*/)(?:\([0-9a-z]{24}\)/)([^?]+\.aspx.*)$"),
@@ -36,11 +37,11 @@ def surt(url: str) -> str:
         host, port = parts.hostname, parts.port
     except ValueError:
         return _once_escaped(url)
-    if parts.scheme not in _DEFAULT_PORTS or not host:
+    if parts.scheme not in DEFAULT_PORTS or not host:
         return _once_escaped(url)
     host = _WWW.sub("", _once_escaped(host).strip("."), count=1) if _WWW.match(host) else host
     key = ",".join(reversed(_once_escaped(host).strip(".").split(".")))
-    if port not in (None, _DEFAULT_PORTS[parts.scheme]):
+    if port is not None and str(port) != DEFAULT_PORTS[parts.scheme]:
         key += f":{port}"
     query = _query(parts.query)
     return f"{key}){_path(parts.path)}" + (f"?{query}" if query else "")

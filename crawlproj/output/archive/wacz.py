@@ -51,7 +51,6 @@ def write_wacz(folder: Path, target: Path, title: str, watch: Watch = unwatched)
     if not paths:
         raise CrawlError(f"{folder} has no WARC files")
     new = target.with_name(f".{target.name}.new")
-    target.parent.mkdir(parents=True, exist_ok=True)
     try:
         with ZipFile(new, "w", allowZip64=True) as zipped:
             packing = _Packing(zipped, folder, watch)

@@ -19,6 +19,8 @@ MAX_VALUE = 2000
 
 _spaces = re.compile(r"\s+")
 _tags = re.compile(r"<[^>]*>")
+_marks_up = re.compile(r"</[a-z]|/>|(?<=\S)<(?:br|p)\b", re.IGNORECASE)
+"""What is in a value that holds markup, and not in one that tells of an element: `<video>: …`."""
 
 
 class Elements(NamedTuple):
@@ -97,6 +99,11 @@ class Facts:
 def one_line(text: str) -> str:
     """Text without line breaks and repeated spaces."""
     return _spaces.sub(" ", text).strip()
+
+
+def text_of_value(value: str) -> str:
+    """What a page says in a `<meta>` or in JSON, on one line: some write markup there."""
+    return without_tags(value) if _marks_up.search(value) else one_line(html.unescape(value))
 
 
 def without_tags(markup: str) -> str:

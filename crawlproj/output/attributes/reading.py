@@ -8,7 +8,14 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from crawlproj.output.attributes.dates import date_in_path, read_date
-from crawlproj.output.attributes.facts import MAX_VALUE, Elements, Facts, one_line, without_tags
+from crawlproj.output.attributes.facts import (
+    MAX_VALUE,
+    Elements,
+    Facts,
+    one_line,
+    text_of_value,
+    without_tags,
+)
 from crawlproj.output.attributes.structured import Structured, names_in, types_of
 from crawlproj.output.attributes.text import language_of, main_text
 
@@ -60,7 +67,8 @@ _SIGNS = (
 _YEAR_FOLLOWS = re.compile(r"...\s*(?:19|20)\d\d")
 _YEARS = r"(?:(?:19|20)\d\d(?:\s*[-–—,/]\s*(?:(?:19|20)?\d\d|present|today|heute))?)"
 _OWNER = re.compile(
-    rf"(?:©|\(c\)|copyright|by|{_YEARS}|[\s,:;.|–-])*(?P<name>[^\W\d_][^|•·©\n]{{1,120}}?)"
+    # Nothing of it is given back (`*+`): a list of years can be read in a million ways.
+    rf"(?:©|\(c\)|copyright|by|{_YEARS}|[\s,:;.|–-])*+(?P<name>[^\W\d_][^|•·©\n]{{1,120}}?)"
     rf"(?=\s*(?:[|•·©]|{_YEARS}|all rights|alle rechte|tous droits|todos los|tutti i|\.\s|\.?$))",
     re.IGNORECASE,
 )
@@ -102,19 +110,18 @@ def read_attributes(markup: str, url: str, declared: str, canonical: str) -> dic
 
 def _first_text(*values: Any) -> str | None:
     for value in values:
-        if isinstance(value, str) and (line := without_tags(value[:MAX_VALUE])):
+        if isinstance(value, str) and (line := text_of_value(value[:MAX_VALUE])):
             return line
     return None
 
 
 def _title(facts: Facts, structured: Structured) -> str | None:
-    return _first_text(
-        facts.meta("og:title"),
-        structured.value("headline"),
-        facts.meta("twitter:title"),
-        facts.tree.title,
-        facts.text_of(_HEADING),
+    named = _first_text(
+        facts.meta("og:title"), structured.value("headline"), facts.meta("twitter:title")
     )
+    # What a reader sees of an element is its text already: a tag in it is one that it tells of.
+    shown = (facts.tree.title, facts.text_of(_HEADING))
+    return named or next(filter(None, (one_line((text or "")[:MAX_VALUE]) for text in shown)), None)
 
 
 # Dates

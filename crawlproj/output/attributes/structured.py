@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -93,11 +94,19 @@ def _json_ld(facts: Facts) -> Iterator[Any]:
         if len(text) > MAX_SCRIPT:
             continue
         try:
-            found = json.loads(text, strict=False, parse_constant=lambda _: None)
+            found = json.loads(
+                text, strict=False, parse_float=_number, parse_constant=lambda _: None
+            )
         except (ValueError, RecursionError):
             continue
         if isinstance(found, dict | list):
             yield found
+
+
+def _number(text: str) -> float | None:
+    """One that JSON can hold: `1e999` is beyond what a float can."""
+    number = float(text)
+    return number if math.isfinite(number) else None
 
 
 def _nodes(found: Any) -> Iterator[Node]:

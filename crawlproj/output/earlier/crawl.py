@@ -9,15 +9,15 @@ import json
 import logging
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from datetime import datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crawlproj.discover.conditional import ask_if_changed, date_of
+from crawlproj.discover.conditional import CHANGED, NEW, UNCHANGED, ask_if_changed, date_of
 from crawlproj.errors import ConfigError
-from crawlproj.frontier import saved
+from crawlproj.frontier.saved import SavedBytes
 from crawlproj.items import PageItem
 from crawlproj.output import folder as folders
 from crawlproj.output.earlier.lookup import ASKED_STATUS, CARRIED, EarlierPage, Lookup, made_of
@@ -33,10 +33,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 FILE, LOCK = ".against.sqlite", ".against.lock"
-TELL_EVERY_S = 5.0
-NEW, CHANGED, UNCHANGED = "new", "changed", "unchanged"
-"""What has become of a page since, as rows say it. Of a body that was not read, such as that of a
-picture, and is as long as it was, nobody knows."""
 COMPARED = ("content_hash", "redirect_to")
 
 
@@ -62,8 +58,7 @@ class EarlierCrawl:
         self._skip_nofollow = skip_nofollow
         self._lookup: Lookup | None = None
         self._asks = False
-        self._saved_bytes = 0
-        self._told_at_s = time.monotonic()
+        self._saved = SavedBytes(frontier)
 
     async def open(self) -> None:
         """Have the earlier crawl's pages at hand, and say what comes of it."""
@@ -106,7 +101,7 @@ class EarlierCrawl:
         made = self._own / FILE
         with (self._own / LOCK).open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            of = json.dumps([_outline(source), self._skip_nofollow, CARRIED])
+            of = _digest([_outline(source), self._skip_nofollow, CARRIED])
             if made_of(made) != of:
                 _build(source, made, of, skip_nofollow=self._skip_nofollow)
         return made
@@ -134,7 +129,7 @@ class EarlierCrawl:
                 setattr(page, name, value)
         page.change = UNCHANGED
         page.links = self._follow(page, found.links)
-        self._saved_bytes += page.size
+        self._saved.add(page.size)
 
     def _follow(self, page: PageItem, links: list[dict[str, str]]) -> int:
         url = normalise(page.url)
@@ -149,7 +144,8 @@ class EarlierCrawl:
         return not is_left_alone and "error" not in link
 
     def compare(self, page: PageItem) -> None:
-        """Say of a page that was fetched what has become of it since."""
+        """Say of a page that was fetched what has become of it since. Of a body that was not read,
+        such as that of a picture, and is as long as it was, nobody knows."""
         if self._lookup is None or page.change:
             return
         before = self._find(page.url)
@@ -167,11 +163,7 @@ class EarlierCrawl:
 
     async def tell(self, *, now: bool = False) -> None:
         """Let the crawl know of the bytes that were not transferred, every few seconds."""
-        is_due = now or time.monotonic() - self._told_at_s >= TELL_EVERY_S
-        if self._saved_bytes and is_due:
-            told, self._saved_bytes = self._saved_bytes, 0
-            self._told_at_s = time.monotonic()
-            await saved.add(self._frontier, told)
+        await self._saved.tell(now=now)
 
     def close(self) -> None:
         """Nothing more is asked."""
@@ -194,6 +186,11 @@ def _outline(folder: Path) -> list[object]:
     files = sorted(path for path in paths if path.is_file() and path.name[0] != ".")
     stats = [(str(path), path.stat()) for path in files]
     return [[name, found.st_size, found.st_mtime_ns] for name, found in stats]
+
+
+def _digest(what: object) -> str:
+    """Short, whatever the number of files: it is given to a process as one of its arguments."""
+    return sha256(json.dumps(what).encode()).hexdigest()
 
 
 def _build(source: Path, to: Path, of: str, *, skip_nofollow: bool) -> None:

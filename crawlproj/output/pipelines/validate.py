@@ -20,8 +20,16 @@ if TYPE_CHECKING:
 FIELD_TYPES = {item_class: get_type_hints(item_class) for item_class in OUR_ITEMS}
 NEVER_EMPTY = {"url", "worker", "reason"}
 TIMESTAMPS = {"fetched_at", "failed_at", "at"}
+ONE_OF = {"kind": FAILURE_KINDS}
 TIMESTAMP_FORM = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 ANY_SIGN = {"priority"}
+ANY_TEXT = {
+    name
+    for types in FIELD_TYPES.values()
+    for name, wanted in types.items()
+    if wanted is str and name not in (*NEVER_EMPTY, *TIMESTAMPS, *ONE_OF)
+}
+"""Fields that may hold any text: nothing else is asked of them."""
 
 
 def problem(name: str, wanted: type, value: Any) -> str | None:
@@ -45,8 +53,8 @@ def _text_problem(name: str, value: Any) -> str | None:
         return "must not be empty"
     if name in TIMESTAMPS and not TIMESTAMP_FORM.fullmatch(value):
         return "must be a time such as 2025-01-31T09:05:00.250Z"
-    if name == "kind" and value not in FAILURE_KINDS:
-        return f"must be one of {', '.join(FAILURE_KINDS)}"
+    if name in ONE_OF and value not in ONE_OF[name]:
+        return f"must be one of {', '.join(ONE_OF[name])}"
     return None
 
 
@@ -63,8 +71,10 @@ class ValidatePipeline:
         wanted = FIELD_TYPES.get(type(item))
         if wanted is None:
             return item
-        values = fields_of(item)
-        for name, value in values.items():
+        for name, value in fields_of(item).items():
+            kind = type(value)
+            if name in ANY_TEXT if kind is str else kind is int is wanted[name] and value >= 0:
+                continue  # as most of them
             if wrong := problem(name, wanted[name], value):
                 self._drop(type(item).__name__, name, f"{wrong}, not {value!r:.80}")
         return item

@@ -6,6 +6,9 @@ from typing import Any
 
 from crawlproj.output.report.model import BrokenLink, Report
 
+_HOST = ("host", "pages", "failed", "bytes", "mean_ms")
+_FAILED_HOST = ("host", "failed")
+
 
 def as_json(report: Report) -> dict[str, Any]:
     """What `scrapy report --json` prints."""
@@ -17,7 +20,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "types": dict(report.types),
         "depths": dict(report.depths),
         "filtered": dict(report.filtered),
-        "hosts": _objects(report.hosts.rows, ("host", "pages", "failed", "bytes", "mean_ms")),
+        "hosts": _objects(report.hosts.rows, _HOST if report.has_pages else _FAILED_HOST),
         "problems": [
             {
                 "name": one.name,

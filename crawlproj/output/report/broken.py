@@ -7,12 +7,15 @@ that name no place.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 from crawlproj.items import PERMANENT
-from crawlproj.output.broken_links import ANCHOR, NO_LINKS_TO_THE_WEB, find_broken
+from crawlproj.output.broken_links import ANCHOR, NO_LINKS_TO_THE_WEB, failures_of, find_broken
 from crawlproj.output.report.model import BrokenLink, Source
+from crawlproj.output.report.problems import IS_LINK
 from crawlproj.output.tables import Tables
 
 MOST_BROKEN = 10_000
@@ -42,18 +45,19 @@ SELECT broken, source, min(text) AS text FROM (
     SELECT target, source, text FROM links WHERE error <> '' AND error <> ?
 ) GROUP BY broken, source
 """
-_BROKEN = """
+_BROKEN = f"""
 CREATE TEMP TABLE broken AS
 SELECT url, status, kind, reason, nullif(referer, '') AS referer FROM failures
+WHERE {IS_LINK}
 UNION ALL
 SELECT target, 0, ?, min(error), NULL FROM links WHERE error <> '' AND error <> ? GROUP BY target
 """
-_RANKED = f"""
+_RANKED = """
 CREATE TEMP TABLE ranked AS
 SELECT broken.*, coalesce(known.count, 0) AS source_count
 FROM broken LEFT JOIN (SELECT broken, count(*) AS count FROM sources GROUP BY broken) AS known
 ON known.broken = broken.url
-ORDER BY kind, source_count DESC, url LIMIT {MOST_BROKEN}
+ORDER BY kind, source_count DESC, url LIMIT ?
 """
 _SHOWN = f"""
 SELECT sources.broken, source, text FROM sources JOIN ranked ON ranked.url = sources.broken
@@ -62,12 +66,16 @@ ORDER BY sources.broken, source LIMIT {MOST_SOURCES_IN_ALL}
 """
 
 
-def find(tables: Tables, folders: Sequence[Path]) -> tuple[list[BrokenLink], int]:
+Counts: TypeAlias = Mapping[tuple[str, str], int]
+"""How many links are broken, by kind and reason."""
+
+
+def find(tables: Tables, folders: Sequence[Path]) -> tuple[list[BrokenLink], Counts]:
     """Broken links, the gravest and most linked first, and how many there are in all."""
     tables.ask(_LEADING)
     tables.ask(_SOURCES, [NO_LINKS_TO_THE_WEB])
     tables.ask(_BROKEN, [PERMANENT, NO_LINKS_TO_THE_WEB])
-    tables.ask(_RANKED)
+    tables.ask(_RANKED, [MOST_BROKEN])
     pages: dict[str, list[Source]] = {}
     for url, source, text in tables.ask(_SHOWN):
         pages.setdefault(url, []).append(Source(source, text or ""))
@@ -75,9 +83,11 @@ def find(tables: Tables, folders: Sequence[Path]) -> tuple[list[BrokenLink], int
         _broken(row, pages.get(row[0], []))
         for row in tables.ask("SELECT url, status, kind, reason, referer, source_count FROM ranked")
     ]
-    total = int(tables.ask("SELECT count(*) FROM broken")[0][0])
-    anchors = _missing_places(tables, folders)
-    return [*found, *anchors], total + len(anchors)
+    rows = tables.ask("SELECT kind, reason, count(*) FROM broken GROUP BY ALL")
+    counts = Counter({(kind, reason): count for kind, reason, count in rows})
+    places = _missing_places(tables, folders)
+    counts.update((one.kind, one.reason) for one in places)
+    return [*found, *places], counts
 
 
 def _broken(row: tuple[str, int, str, str, str | None, int], sources: list[Source]) -> BrokenLink:
@@ -100,7 +110,6 @@ def _missing_places(tables: Tables, folders: Sequence[Path]) -> list[BrokenLink]
             [Source(link.source, link.text) for link in one.links[:MOST_SOURCES]],
             len(one.sources),
         )
-        for folder in folders
-        for one in find_broken(folder).broken
+        for one in find_broken(folders, failures_of(tables)).broken
         if one.kind == ANCHOR
     ]

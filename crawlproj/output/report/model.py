@@ -118,6 +118,8 @@ class Report:
     largest: Listing
     has_links: bool
     """True if the crawl kept its link table: only then every source of a broken link is known."""
+    has_pages: bool = True
+    """False if only the ledger has counted pages: what belongs to each of them is not known."""
     comparison: Comparison | None = None
     counts: dict[Severity, int] = field(default_factory=dict)
     """Cases of all problems, by severity."""

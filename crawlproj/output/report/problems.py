@@ -9,11 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from crawlproj.output.report.model import Severity
+from crawlproj.reasons import CALLBACK
 
 SLOW_MS = 2_000
 HUGE_BYTES = 1_000_000
 HOST = "regexp_extract(url, '^[a-z]+://([^/?#]*)', 1)"
 _IS_HTML = "status BETWEEN 200 AND 299 AND content_type ILIKE '%html%'"
+
+_IS_OURS = f"starts_with(reason, '{CALLBACK}')"
+IS_LINK = f"NOT {_IS_OURS}"
+"""Of a failure: it is its page's, which links lead to, and not that of the project's own code."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +33,20 @@ class Check:
     sql: str
     needs_links: bool = False
     """True if only the link table can answer it."""
+    needs_pages: bool = False
+    """True if without rows of the crawl's pages it would be answered wrongly."""
 
 
 CHECKS = (
+    Check(
+        "spider_errors",
+        Severity.ERROR,
+        "Pages at which the spider failed",
+        "The pages are there. A callback or a pipeline raised an exception: the log has it. Mend "
+        "it, then scrapy dead --retry.",
+        ("url", "status", "reason", "found on"),
+        f"SELECT url, status, reason, referer FROM failures WHERE {_IS_OURS} ORDER BY url",
+    ),
     Check(
         "failed_hosts",
         Severity.ERROR,
@@ -40,6 +56,7 @@ CHECKS = (
         f"SELECT {HOST} AS host, count(*) AS failed, string_agg(DISTINCT reason, ', ' ORDER BY "
         f"reason) AS reasons FROM failures WHERE status = 0 OR status >= 500 GROUP BY ALL HAVING "
         f"host NOT IN (SELECT {HOST} FROM pages) ORDER BY failed DESC, host",
+        needs_pages=True,
     ),
     Check(
         "redirect_chains",
@@ -132,5 +149,10 @@ CHECKS = (
     ),
 )
 
-REFUSED = {"robots": "robots.txt disallows them", "robots_unreachable": "robots.txt was not there"}
+REFUSED = {"robots": "robots.txt disallows them"}
 """Reasons for which a site, and no rule of the crawl, kept pages away: counted, not listed."""
+UNREACHED = {
+    "robots_unreachable": "robots.txt of their host could not be had",
+    "host_down": "their host was given up, for it failed again and again",
+}
+"""Reasons for which pages were not asked for because of their host: counted, not listed."""

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from crawlproj.items import PERMANENT, utc_timestamp
-from crawlproj.output.broken_links import ANCHOR
+from crawlproj.items import PERMANENT, TRANSIENT, utc_timestamp
+from crawlproj.output.broken_links import ANCHOR, NO_LINKS_TO_THE_WEB
 from crawlproj.output.database import MEMORY_MB
 from crawlproj.output.report import broken
 from crawlproj.output.report.comparison import compare
 from crawlproj.output.report.model import BrokenLink, Interval, Listing, Problem, Report, Severity
-from crawlproj.output.report.problems import CHECKS, HOST, REFUSED, Check
+from crawlproj.output.report.problems import CHECKS, HOST, IS_LINK, REFUSED, UNREACHED, Check
 from crawlproj.output.summary import SUMMARY
 from crawlproj.output.tables import Tables, open_tables
 from crawlproj.output.watching import Watch, unwatched
@@ -48,24 +48,27 @@ def read_report(
     summary = _summary(folders)
     with open_tables(list(folders), memory_mb) as tables:
         watch("Reading what the crawl has left", tables)
-        found, broken_total = broken.find(tables, folders)
+        found, counts_of_broken = broken.find(tables, folders)
+        broken_total = sum(counts_of_broken.values())
         has_links = bool(tables.ask("SELECT 1 FROM links LIMIT 1"))
+        # A spider of the user's own has no rows of pages: only the ledger has counted them.
+        has_pages = bool(tables.ask("SELECT 1 FROM pages LIMIT 1")) or not summary.get("done")
         filtered = _counts_of(summary.get("filtered"))
         problems = [
-            *_broken_problems(found, broken_total),
-            *_found_problems(tables, has_links),
+            *_broken_problems(found, counts_of_broken),
+            *_found_problems(tables, has_links, has_pages),
             *_refusals(filtered),
         ]
-        interval_s, intervals = _course(tables)
+        interval_s, intervals = _course(tables) if has_pages else (1, [])
         report = Report(
             crawl=crawl,
             made_at=utc_timestamp(),
-            totals=_totals(tables, summary, broken_total),
-            statuses=_statuses(tables),
+            totals=_totals(tables, summary, broken_total, has_pages),
+            statuses=_statuses(tables) if has_pages else _counts_of(summary.get("statuses")),
             types=_counts(tables, _TYPES),
             depths=_counts(tables, _DEPTHS),
             filtered=filtered,
-            hosts=_listing(tables, HOST_COLUMNS, _HOSTS, MOST_HOSTS),
+            hosts=_hosts(tables, has_pages),
             interval_s=interval_s,
             intervals=intervals,
             broken=found,
@@ -76,6 +79,7 @@ def read_report(
             slowest=_listing(tables, ("url", "ms", "bytes"), _SLOWEST, MOST_SHOWN),
             largest=_listing(tables, ("url", "bytes", "ms", "type"), _LARGEST, MOST_SHOWN),
             has_links=has_links,
+            has_pages=has_pages,
         )
         comparison = compare(tables, against, memory_mb) if against else None
     counts = {
@@ -100,6 +104,9 @@ FROM (SELECT {HOST} AS host, 1 AS page, size, elapsed_ms AS ms FROM pages
       UNION ALL SELECT {HOST}, 0, 0, NULL FROM failures)
 GROUP BY host ORDER BY pages DESC, failed DESC, host
 """
+_FAILED_HOSTS = f"""
+SELECT {HOST} AS host, count(*) AS failed FROM failures GROUP BY host ORDER BY failed DESC, host
+"""
 _REDIRECTS = "SELECT url, status, redirect_to FROM pages WHERE redirect_to <> '' ORDER BY url"
 _SLOWEST = "SELECT url, elapsed_ms, size FROM pages ORDER BY elapsed_ms DESC, url"
 _LARGEST = "SELECT url, size, elapsed_ms, content_type FROM pages ORDER BY size DESC, url"
@@ -123,7 +130,9 @@ def _counts_of(found: object) -> dict[str, int]:
     return {str(name): count for name, count in found.items() if isinstance(count, int)}
 
 
-def _totals(tables: Tables, summary: Mapping[str, Any], broken_total: int) -> dict[str, Any]:
+def _totals(
+    tables: Tables, summary: Mapping[str, Any], broken_total: int, has_pages: bool
+) -> dict[str, Any]:
     pages, size, first, last, workers = tables.ask(
         "SELECT count(*), coalesce(sum(size), 0), min(fetched_at), max(fetched_at), "
         "count(DISTINCT worker) FROM pages"
@@ -131,7 +140,9 @@ def _totals(tables: Tables, summary: Mapping[str, Any], broken_total: int) -> di
     hosts = tables.ask(
         f"SELECT count(*) FROM (SELECT {HOST} FROM pages UNION SELECT {HOST} FROM failures)"
     )[0][0]
-    duration_s = summary.get("duration_s") or ((last - first).total_seconds() if pages else 0.0)
+    duration_s = summary.get("duration_s") or ((last - first).total_seconds() if first else 0.0)
+    if not has_pages:
+        pages, size, hosts, workers = _ledger_of(summary)
     totals = {
         "pages": pages,
         "failures": tables.ask("SELECT count(*) FROM failures")[0][0],
@@ -147,6 +158,14 @@ def _totals(tables: Tables, summary: Mapping[str, Any], broken_total: int) -> di
         "pages_per_s": round(pages / duration_s, 2) if duration_s else 0.0,
     }
     return totals | {name: summary[name] for name in _LEDGER if isinstance(summary.get(name), int)}
+
+
+def _ledger_of(summary: Mapping[str, Any]) -> tuple[int, int, int, int]:
+    """Pages, bytes, hosts and workers, as the crawl has counted them."""
+    counts = _counts_of({name: summary.get(name) for name in ("done", "bytes", "hosts")})
+    names = summary.get("workers")
+    workers = len(names) if isinstance(names, list) else 0
+    return counts.get("done", 0), counts.get("bytes", 0), counts.get("hosts", 0), workers
 
 
 def _iso(moment: Any) -> str | None:
@@ -201,6 +220,12 @@ def _listing(tables: Tables, columns: tuple[str, ...], sql: str, most: int) -> L
     return Listing(columns, tables.ask(f"SELECT * FROM ({sql}) LIMIT {most}"), total)
 
 
+def _hosts(tables: Tables, has_pages: bool) -> Listing:
+    if has_pages:
+        return _listing(tables, HOST_COLUMNS, _HOSTS, MOST_HOSTS)
+    return _listing(tables, ("host", "failed"), _FAILED_HOSTS, MOST_HOSTS)
+
+
 def _duplicates(tables: Tables) -> list[tuple[str, list[str], int]]:
     groups = tables.ask(
         "SELECT content_hash, count(*) AS copies FROM pages WHERE status BETWEEN 200 AND 299 AND "
@@ -220,8 +245,12 @@ def _duplicates(tables: Tables) -> list[tuple[str, list[str], int]]:
     return [(content_hash, urls[content_hash], count) for content_hash, count in groups]
 
 
-def _found_problems(tables: Tables, has_links: bool) -> list[Problem]:
-    asked = [check for check in CHECKS if has_links or not check.needs_links]
+def _found_problems(tables: Tables, has_links: bool, has_pages: bool) -> list[Problem]:
+    asked = [
+        check
+        for check in CHECKS
+        if (has_links or not check.needs_links) and (has_pages or not check.needs_pages)
+    ]
     found = [_problem(tables, check) for check in asked]
     return [one for one in found if one.cases.total]
 
@@ -231,33 +260,50 @@ def _problem(tables: Tables, check: Check) -> Problem:
     return Problem(check.name, check.severity, check.title, check.advice, cases, check.sql)
 
 
-_BROKEN_SQL = (
+_FAILED_SQL = (
     "SELECT failures.url, status, reason, links.source, links.text FROM failures "
-    "LEFT JOIN links ON links.target = failures.url WHERE kind = '{kind}' ORDER BY failures.url"
+    "LEFT JOIN links ON links.target = failures.url WHERE "
 )
+_GONE_SQL = (
+    f"{_FAILED_SQL}kind = '{PERMANENT}' AND reason <> '{LOOP}' AND {IS_LINK} UNION ALL "
+    "SELECT target, 0, error, source, text FROM links "
+    f"WHERE error NOT IN ('', '{NO_LINKS_TO_THE_WEB}') ORDER BY 1"
+)
+_PASSING_SQL = f"{_FAILED_SQL}kind = '{TRANSIENT}' ORDER BY 1"
 
 
-def _broken_problems(found: list[BrokenLink], total: int) -> list[Problem]:
-    loops = [one for one in found if one.reason == LOOP]
-    gone = [one for one in found if one.kind == PERMANENT and one.reason != LOOP]
-    places = [one for one in found if one.kind == ANCHOR]
-    passing = [one for one in found if one.kind not in (PERMANENT, ANCHOR)]
-    left_out = total - len(found)
+def _is_loop(kind: str, reason: str) -> bool:
+    return reason == LOOP
+
+
+def _is_gone(kind: str, reason: str) -> bool:
+    return kind == PERMANENT and reason != LOOP
+
+
+def _is_place(kind: str, reason: str) -> bool:
+    return kind == ANCHOR
+
+
+def _may_pass(kind: str, reason: str) -> bool:
+    return kind not in (PERMANENT, ANCHOR) and reason != LOOP
+
+
+def _broken_problems(found: list[BrokenLink], counts: broken.Counts) -> list[Problem]:
     problems = [
         Problem(
             "broken_links",
             Severity.ERROR,
             "Broken links",
             "These pages are not there. Mend the links on the pages that have them.",
-            _broken_listing(gone, left_out),
-            _BROKEN_SQL.format(kind=PERMANENT),
+            _broken_listing(found, counts, _is_gone),
+            _GONE_SQL,
         ),
         Problem(
             "redirect_loops",
             Severity.ERROR,
             "Redirects in a circle",
             "A browser gives up on these. Let one of the pages answer with content.",
-            _broken_listing(loops, 0),
+            _broken_listing(found, counts, _is_loop),
         ),
         Problem(
             "unreachable_links",
@@ -265,40 +311,56 @@ def _broken_problems(found: list[BrokenLink], total: int) -> list[Problem]:
             "Links that could not be had",
             "They failed each time they were asked, in a way that may pass: crawl again before you "
             "call them broken.",
-            _broken_listing(passing, 0),
-            _BROKEN_SQL.format(kind="transient"),
+            _broken_listing(found, counts, _may_pass),
+            _PASSING_SQL,
         ),
         Problem(
             "missing_places",
             Severity.WARNING,
             "Links to places that their page does not have",
             "The page is there, the part after # is not: the browser stays at its top.",
-            _broken_listing(places, 0),
+            _broken_listing(found, counts, _is_place),
         ),
     ]
     return [one for one in problems if one.cases.total]
 
 
-def _broken_listing(found: list[BrokenLink], left_out: int) -> Listing:
+def _broken_listing(
+    found: list[BrokenLink], counts: broken.Counts, belongs: Callable[[str, str], bool]
+) -> Listing:
+    """Those of a kind and reason that belong here: all are counted, some are shown."""
+    shown = [one for one in found if belongs(one.kind, one.reason)][:MOST_ROWS]
     rows: list[tuple[Any, ...]] = [
-        (one.url, one, one.source_count, one.status or "", one.reason) for one in found[:MOST_ROWS]
+        (one.url, one, one.source_count, one.status or "", one.reason) for one in shown
     ]
-    total = len(found) + left_out if found else 0
+    total = sum(count for what, count in counts.items() if belongs(*what))
     return Listing(("url", "found on", "pages", "status", "reason"), rows, total)
 
 
 def _refusals(filtered: Mapping[str, int]) -> list[Problem]:
-    rows: list[tuple[Any, ...]] = [
-        (meaning, filtered[reason]) for reason, meaning in REFUSED.items() if filtered.get(reason)
-    ]
-    if not rows:
-        return []
-    return [
+    """Pages that were not asked for, and through no rule of the crawl: the ledger counts them."""
+    problems = [
+        Problem(
+            "unreached",
+            Severity.ERROR,
+            "Pages that were not asked for, since their host failed",
+            "It may be down, or refuse us: nothing is fetched of a host that does not give its "
+            "robots.txt. Begin them again with scrapy seed. scrapy why tells of a single URL.",
+            _counted(filtered, UNREACHED),
+        ),
         Problem(
             "robots",
             Severity.NOTICE,
             "Pages that robots.txt kept away",
             "They were counted, not fetched. scrapy why tells of a single URL.",
-            Listing(("why", "URLs"), rows, sum(count for _, count in rows)),
-        )
+            _counted(filtered, REFUSED),
+        ),
     ]
+    return [one for one in problems if one.cases.total]
+
+
+def _counted(filtered: Mapping[str, int], meanings: Mapping[str, str]) -> Listing:
+    rows: list[tuple[Any, ...]] = [
+        (meaning, filtered[reason]) for reason, meaning in meanings.items() if filtered.get(reason)
+    ]
+    return Listing(("why", "URLs"), rows, sum(count for _, count in rows))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from crawlproj.output.report.model import Report, Severity
 from crawlproj.output.summary import duration, size
-from crawlproj.plural import counted
+from crawlproj.plural import counted, plural
 
 MARKS = {Severity.ERROR: "✗", Severity.WARNING: "!", Severity.NOTICE: "·"}
 _SINCE = {
@@ -19,7 +19,9 @@ _SINCE = {
 def _still_open(report: Report) -> str:
     """What is left to do, of a crawl that has not ended."""
     left = sum(int(report.totals.get(name, 0)) for name in ("queued", "delayed", "leased"))
-    return f"; it is {report.totals['state']}, {left:,} URLs are left" if left else ""
+    if not left:
+        return ""
+    return f"; it is {report.totals['state']}, {counted(left, 'URL')} {plural(left, 'is')} left"
 
 
 def to_text(report: Report) -> str:

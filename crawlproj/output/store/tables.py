@@ -1,7 +1,8 @@
 """The tables of a store, and what is written to them and read from them, in the SQL that SQLite and
 PostgreSQL share.
 
-    pages        a row a URL: the columns of pages-*.csv, and the crawl that fetched it last
+    pages        a row a URL: the columns of pages-*.csv, and the crawl that fetched it last, with
+                 its epoch
     contents     a body, packed by zstd, under its SHA-256: once, however many pages have it
     crawl_store  the version of these tables, which also tells that they are ours
 
@@ -32,7 +33,7 @@ VERSION = 1
 """To be raised when tables change their meaning; columns may be added without."""
 
 PAGES, CONTENTS, MARK = "pages", "contents", "crawl_store"
-COLUMNS = (*PAGE_COLUMNS, "crawl")
+COLUMNS = (*PAGE_COLUMNS, "crawl", "epoch")
 ENCODING = "zstd"
 LEVEL = 3
 """Of zstd: as small as zlib's 6 on pages of documentation, in a seventh of its time."""
@@ -44,11 +45,16 @@ class StoredPage(NamedTuple):
     page: PageItem
     body: bytes
     crawl: str
+    epoch: str
 
     @property
     def values(self) -> tuple[Any, ...]:
         """As the columns have them: text without what PostgreSQL refuses in it."""
-        return (*(_plain(getattr(self.page, name)) for name in PAGE_COLUMNS), self.crawl)
+        return (
+            *(_plain(getattr(self.page, name)) for name in PAGE_COLUMNS),
+            self.crawl,
+            self.epoch,
+        )
 
 
 class StoreAway(CrawlError):
@@ -193,10 +199,11 @@ class Database(ABC):
     # Reading
 
     def page(self, url: str) -> dict[str, Any] | None:
-        """The row of a URL."""
-        names = ", ".join(COLUMNS)
-        query = f"SELECT {names} FROM {PAGES} WHERE url = {self.mark}"
+        """The row of a URL; who reads adds no column that a store of before lacks."""
         with self.errors():
+            there = self.columns()
+            names = ", ".join(name if name in there else f"NULL AS {name}" for name in COLUMNS)
+            query = f"SELECT {names} FROM {PAGES} WHERE url = {self.mark}"
             row = self.execute(query, [url]).fetchone()
         return None if row is None else dict(zip(COLUMNS, map(_as_written, row), strict=True))
 
@@ -266,12 +273,13 @@ _KINDS: dict[str, str] = {one.name: str(one.type) for one in fields(PageItem)}
 
 
 NOT_OLDER = (
-    f"{PAGES}.crawl <> excluded.crawl "
-    f"OR coalesce(excluded.lease >= {PAGES}.lease, TRUE) "
-    f"OR coalesce(excluded.fetched_at >= {PAGES}.fetched_at, TRUE)"
+    f"{PAGES}.crawl <> excluded.crawl OR CASE WHEN {PAGES}.epoch = excluded.epoch "
+    f"THEN coalesce(excluded.lease >= {PAGES}.lease, TRUE) "
+    f"ELSE coalesce(excluded.fetched_at >= {PAGES}.fetched_at, TRUE) END"
 )
-"""A worker that slept and lost its lease must not undo what the next holder wrote. Leases of one
-URL are counted by one shard, but anew in a crawl that is begun anew: those pages are later ones."""
+"""A worker that slept and lost its lease must not undo what the next holder wrote, whatever its
+clock says. Leases of one URL are counted by one shard, but anew in a crawl that is begun anew: of
+those pages only times tell."""
 
 
 def _upsert(mark: str) -> str:

@@ -42,9 +42,9 @@ FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 2.0
 class PageWriter:
     """What one worker keeps. `add`, `commit_now` and what is asked of it are for the event loop."""
 
-    def __init__(self, database: Database, crawl: str) -> None:
+    def __init__(self, database: Database, crawl: str, epoch: Callable[[], str]) -> None:
         self._database = database
-        self._crawl = crawl
+        self._crawl, self._epoch = crawl, epoch
         self.added = 0
         """The position of the last page that came."""
         self.committed = 0
@@ -81,7 +81,7 @@ class PageWriter:
         found, ended.stored = ended.stored, None
         if found is None or settlement.verdict != "done":
             return 0
-        return self.add(StoredPage(*found, self._crawl))
+        return self.add(StoredPage(*found, self._crawl, self._epoch()))
 
     def add(self, page: StoredPage) -> int:
         """Take in a page; returns its position."""

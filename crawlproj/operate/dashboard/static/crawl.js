@@ -2,7 +2,7 @@
 
 import { chart } from "./charts.js";
 import { Dead } from "./dead.js";
-import { brief, count, duration, h, moment, percent, rate, renew, size, state, table } from "./dom.js";
+import { brief, count, counted, duration, h, moment, percent, rate, renew, size, state, table } from "./dom.js";
 import { flow } from "./flow.js";
 import { Hosts } from "./hosts.js";
 import { act, ask, dialog } from "./server.js";
@@ -70,7 +70,7 @@ export class CrawlPage {
 
   head() {
     const { now } = this;
-    const key = `${now.state} ${now.epoch}`;
+    const key = `${now.state} ${now.epoch} ${now.unreadable}`;
     if (this.shownHead === key) return;  // buttons keep the focus
     this.shownHead = key;
     const isOver = ["finished", "stopped", "empty"].includes(now.state);
@@ -78,6 +78,7 @@ export class CrawlPage {
     renew(this.parts.head, h("header", { class: "buttons" }, h("span", { id: "state" }, state(now.state)),
       button("Pause", "pause", now.state === "running"), button("Resume", "resume", now.state === "paused"),
       button("Stop", "stop", !isOver), h("button", { type: "button", id: "do-seeds", onclick: () => this.addSeeds() }, "Add seeds"),
+      now.unreadable ? h("p", { class: "note", id: "unreadable" }, now.unreadable) : null,
       h("span", { class: "note" }, now.started_at ? `since ${moment(now.started_at)}${now.finished_at ? `, until ${moment(now.finished_at)}` : ""}` : "not begun yet")));
   }
 
@@ -158,14 +159,14 @@ function tiles(now) {
     tile("done", "pages a second", rate(now.pages_per_s), `${rate(now.average)} on average`),
     tile("queued", "left", count(left), now.estimate_s ? `${duration(now.estimate_s)} at least` : " "),
     tile("dead", "dead", count(now.dead), now.done + now.dead ? `${(now.dead / (now.done + now.dead) * 100).toFixed(1)} % of what has ended` : " "),
-    tile("filtered", "filtered", count(filtered), `${count(now.duplicates)} duplicates`),
+    tile("filtered", "filtered", count(filtered), counted(now.duplicates, "duplicate")),
     tile("leased", "workers", count(now.workers.filter((one) => one.alive).length), lateText(now)),
-    tile("queued", "hosts", count(now.hosts), now.seeds_waiting ? `${count(now.seeds_waiting)} seeds wait` : " "));
+    tile("queued", "hosts", count(now.hosts), now.seeds_waiting ? `${counted(now.seeds_waiting, "seed")} waiting` : " "));
 }
 
 const lateText = (now) => {
   const late = now.workers.filter((one) => one.missed || !one.alive).length;
-  return late ? `${late} late or silent` : `${count(now.leased)} URLs in hand`;
+  return late ? `${late} late or silent` : `${counted(now.leased, "URL")} in hand`;
 };
 
 export const workerState = (one) => (one.alive ? (one.missed ? "late" : "alive") : "silent");

@@ -27,6 +27,8 @@ const whole = new Intl.NumberFormat("en");
 const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
 export const count = (value) => whole.format(value || 0);
+// "1 host", "2 hosts".
+export const counted = (value, name) => `${count(value)} ${name}${value === 1 ? "" : "s"}`;
 export const brief = (value) => (Math.abs(value) < 10000 ? whole.format(Math.round(value * 10) / 10) : short.format(value));
 export const rate = (value) => (value >= 100 ? whole.format(Math.round(value)) : (value || 0).toFixed(1));
 export const percent = (share) => (share === null || share === undefined ? "not yet" : `${(share * 100).toPrecision(2)} %`);

@@ -1,9 +1,10 @@
 // The ledger as a flow: from what was found, by the queues and the workers, to what became of it.
 
-import { brief, count, s } from "./dom.js";
+import { brief, count, counted, s } from "./dom.js";
 
 const NODE = 14;
 const LEAST = 3;
+const LETTER = 7.5; // What a letter of a label takes at most, on average.
 
 // From left to right where there is room, from top to bottom on a phone.
 export function flow(now, width) {
@@ -18,7 +19,7 @@ export function flow(now, width) {
   const waiting = now.queued + now.delayed;
   const through = now.leased + now.done + now.dead;
   const spot = (x, y, value, name, kind, below) => ({ x, y, value, name, kind, below, high: thick(value) });
-  const found = spot(columns[0], 20, now.discovered, "found", "queued", `${count(now.duplicates)} links led to known ones`);
+  const found = spot(columns[0], 20, now.discovered, "found", "queued", `${counted(now.duplicates, "link")} led to known ones`);
   const queue = spot(columns[1], 20, waiting + through, "queued", "queued", "");
   const hand = spot(columns[2], 20, through, "in hand", "leased", "");
   const done = spot(columns[3], 20, now.done, "done", "done", `${now.pages_per_s.toFixed(1)} a second`);
@@ -37,10 +38,10 @@ export function flow(now, width) {
       + `C${put(middle, toY + high)} ${put(middle, fromY + high)} ${put(a, fromY + high)}Z`;
     return s("path", { d, class: `ribbon f-${kind}` });
   };
-  const length = isTall ? columns[3] + NODE + 24 : Math.max(out.y + out.high + 24, 190);
+  const length = isTall ? columns[3] + NODE + 40 : Math.max(out.y + out.high + 24, 190);
   return s("svg", {
     viewBox: `0 0 ${width} ${length}`, height: length, role: "img",
-    "aria-label": `Of ${count(now.discovered)} URLs found, ${count(now.queued)} are queued, ${count(now.delayed)} delayed, ${count(now.leased)} in hand, `
+    "aria-label": `Of ${counted(now.discovered, "URL")} found, ${count(now.queued)} are queued, ${count(now.delayed)} delayed, ${count(now.leased)} in hand, `
       + `${count(now.done)} done, ${count(now.dead)} dead and ${count(filtered)} filtered.`,
   },
   ribbon(found, found.y, queue, queue.y, queue.value, "queued"),
@@ -48,17 +49,20 @@ export function flow(now, width) {
   ribbon(queue, queue.y, hand, hand.y, through, "leased"),
   ribbon(hand, hand.y, done, done.y, now.done, "done"),
   ribbon(hand, hand.y + done.high, dead, dead.y, now.dead, "dead"),
-  nodes.map((node) => mark(node, isTall)));
+  nodes.map((node) => mark(node, isTall, width)));
 }
 
-function mark(node, isTall) {
+function mark(node, isTall, width) {
   const high = Math.max(node.high, 1);
   const box = isTall ? { x: node.y, y: node.x, width: high, height: NODE } : { x: node.x, y: node.y, width: NODE, height: high };
   const [x, y] = isTall ? [node.y, node.x + NODE + 14] : [node.x + NODE + 6, node.y + 12];
   const text = `${brief(node.shown ?? node.value)} ${node.name}`;
+  // On a phone what would go beyond the edge ends there, on a line of its own.
+  const isBeyond = isTall && x + text.length * LETTER > width;
+  const place = isBeyond ? { x: width, y: y + 15, "text-anchor": "end" } : { x, y };
   return [
     s("rect", { ...box, rx: 2, class: `f-${node.kind}` }),
-    s("text", { x, y }, text),
+    s("text", place, text),
     node.below && !isTall ? s("text", { x, y: y + 15, class: "soft" }, node.below) : null,
   ];
 }

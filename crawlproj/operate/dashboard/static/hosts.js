@@ -1,6 +1,6 @@
 // Hosts, of which there may be millions: the server looks through them, and sends the first of an order.
 
-import { count, duration, h, renew, shortened, state, table } from "./dom.js";
+import { count, counted, duration, h, renew, shortened, state, table } from "./dom.js";
 import { act, ask, dialog, say } from "./server.js";
 import { treemap } from "./treemap.js";
 
@@ -42,8 +42,8 @@ export class Hosts {
 
   show(found) {
     const more = found.matching > found.hosts.length ? `the first ${found.hosts.length} of ${count(found.matching)}` : count(found.hosts.length);
-    this.progress.textContent = found.error || (found.is_over ? `${more} of ${count(found.total)} hosts`
-      : `${more}; looked at ${count(found.looked_at)} of ${count(found.total)} hosts …`);
+    this.progress.textContent = found.error || (found.is_over ? `${more} of ${counted(found.total, "host")}`
+      : `${more}; looked at ${count(found.looked_at)} of ${counted(found.total, "host")} …`);
     const sorter = (name) => () => { this.sort = name; this.read(); };
     const column = (name, sort, value, number = true) => ({ name, number, sort: sorter(sort), sorted: this.sort === sort, value });
     const columns = [

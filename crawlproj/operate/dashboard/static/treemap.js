@@ -1,7 +1,7 @@
 // The crawl as it spreads over hosts: an area for each, as large as what is known of it; the full part is
 // what is done.
 
-import { count, s } from "./dom.js";
+import { count, counted, s } from "./dom.js";
 
 const HEIGHT = 320;
 
@@ -13,7 +13,7 @@ export function treemap(hosts, width, onPick) {
   squarify(items, { x: 0, y: 0, w: width, h: HEIGHT }, cells);
   return s("svg", {
     viewBox: `0 0 ${width} ${HEIGHT}`, height: HEIGHT, role: "img",
-    "aria-label": `${count(hosts.length)} hosts, each an area by its pages; the table below has the same`,
+    "aria-label": `${counted(hosts.length, "host")}, each an area by its pages; the table below has the same`,
   }, cells.map((cell) => draw(cell, onPick)));
 }
 
@@ -26,7 +26,7 @@ function draw({ item, x, y, w, h: high }, onPick) {
   const fits = Math.floor((w - 8) / 6.8);
   const shown = high > 16 && fits > 3 ? (name.length > fits ? `${name.slice(0, fits - 1)}…` : name) : "";
   return s("g", { onclick: () => onPick(host) },
-    s("title", {}, `${host.host}: ${count(host.pages)} pages, ${count(host.queued)} queued, ${host.doing}`),
+    s("title", {}, `${host.host}: ${counted(host.pages, "page")}, ${count(host.queued)} queued, ${host.doing}`),
     s("rect", { x, y, width: w, height: high, class: `cell cell-back f-${kind}` }),
     s("rect", { x, y: y + high - full, width: w, height: full, class: `cell f-${kind}`, opacity: 0.45 }),
     shown ? s("text", { x: x + 5, y: y + 14, class: "cell-name" }, shown) : null);

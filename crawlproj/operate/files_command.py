@@ -1,0 +1,32 @@
+"""What commands share that read the files which a crawl has left. They need no Redis."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from crawlproj.config import Config
+from crawlproj.operate.command import ProjectCommand, offer_json
+from crawlproj.output.folder import crawl_folders
+
+
+class FilesCommand(ProjectCommand):
+    """A command about the files of one crawl, which is named first; folders with its parts from
+    other machines may follow."""
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        offer_json(parser)
+
+    @property
+    def output(self) -> Path:
+        """The folder in which each crawl has its own."""
+        assert self.settings is not None
+        return Path(Config.from_settings(self.settings).output)
+
+    def folders(self, args: list[str]) -> list[Path]:
+        """All folders of the crawl, the one of this machine first, if it is there."""
+        if not args:
+            raise self.wrong_use("give the crawl's name")
+        crawl, *others = args
+        return crawl_folders(self.output, crawl, others)

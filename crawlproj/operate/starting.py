@@ -1,0 +1,95 @@
+"""What is looked at before a worker starts, so that what would stop it is said in one line."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from crawlproj.config import Config, take_arguments, take_crawl_name
+from crawlproj.discover.ranking import strategy
+from crawlproj.discover.seeds import read_seeds
+from crawlproj.errors import ConfigError
+from crawlproj.frontier.pacing import Overrides
+from crawlproj.operate import hook, worker_metrics
+from crawlproj.operate.command import resolve
+from crawlproj.server import connection
+from crawlproj.urls import UrlError, normalise
+
+ARGUMENTS_OF = "site"
+"""The spider whose arguments are known; those of others are their own affair."""
+
+
+class Start(NamedTuple):
+    """What a worker may be started with."""
+
+    crawl: str
+    redis: connection.Resolved
+
+
+def check_start(
+    settings: Any, names: Iterable[str], args: list[str], given: dict[str, str]
+) -> Start:
+    """Say before anything starts what would stop it: the spider's name, its arguments, its seeds,
+    the settings, Redis. The settings have the crawl's name and its Redis from now on."""
+    _check_spider(names, args)
+    own = settings.copy()
+    if args[0] == ARGUMENTS_OF:
+        take_arguments(own, given)
+    else:
+        take_crawl_name(own, given)
+    config = Config.from_settings(own, given)
+    _check_seeds(config.seeds)
+    strategy(config.strategy, config.weights)
+    Overrides(config.overrides)
+    hook.check(config.notify)
+    worker_metrics.check(config)
+    if config.store:
+        # Late: what a store needs is imported by those who have one.
+        from crawlproj.output.store.opening import open_database
+
+        folder = Path(config.output) / (config.crawl or args[0])
+        open_database(config.store, folder).close()
+    if config.crawl:
+        take_crawl_name(settings, {"crawl": config.crawl})
+    resolved = resolve(settings, may_begin=True)
+    # Not asyncio.run(): it would leave the thread without the loop that Scrapy looks for.
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(_check_redis(resolved))
+    loop.close()
+    return Start(config.crawl or args[0], resolved)
+
+
+def _check_spider(names: Iterable[str], args: list[str]) -> None:
+    """Wrong use, unless one spider of the project is named, and nothing else is."""
+    # Scrapy hands options that it does not know on as arguments.
+    options = [word for word in args if word.startswith("-")]
+    if options:
+        raise ConfigError(f"no such option {options[0]}; scrapy crawl --help lists them")
+    spiders = list(names)
+    known = f"name one of {', '.join(spiders)}" if spiders else "this project has none"
+    if not args:
+        raise ConfigError(f"which spider? {known} (scrapy crawl site)")
+    if args[0] not in spiders:
+        raise ConfigError(
+            f"{args[0]}: no such spider; {known} (scrapy crawl site -a crawl={args[0]}, if that is "
+            "the name of a crawl)"
+        )
+    if len(args) > 1:
+        raise ConfigError(f"too many arguments, from {args[1]!r} on; -a NAME=VALUE gives one")
+
+
+def _check_seeds(seeds: str) -> None:
+    try:
+        for seed in read_seeds(seeds):
+            normalise(seed)
+    except UrlError as error:
+        raise ConfigError(f"seeds: {error}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"seeds={seeds}: the file cannot be read: {error}") from None
+
+
+async def _check_redis(resolved: connection.Resolved) -> None:
+    async with connection.client_of(resolved):
+        pass  # it answers, and will do
