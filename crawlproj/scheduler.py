@@ -67,6 +67,7 @@ class Scheduler(SharesFrontier, scrapy_redis_scheduler.Scheduler):  # type: igno
     # Opening and closing
 
     def open(self, spider: Spider) -> Deferred[None]:
+        self._engine.close_what_opens()
         return deferred_from_coro(self._open(spider))
 
     def close(self, reason: str) -> Deferred[None]:

@@ -12,10 +12,10 @@ import signal
 import subprocess
 import sys
 import time
+from collections import deque
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from scrapy.spiderloader import get_spider_loader
 from scrapy.utils.conf import arglist_to_dict
@@ -97,13 +97,13 @@ class Fleet:
         self._folder = folder
         self._name = name
         self._slots: list[WorkerSlot] = []
+        self._signals: deque[int] = deque()
         self._is_stopping = False
-        self._signals = self._signals_told = 0
 
     def run(self, count: int) -> int:
         """Start the workers, wait for all of them; 0 if each ended well."""
         for name in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(name, self._pass_on)
+            signal.signal(name, lambda number, _: self._signals.append(number))
         for number in range(1, count + 1):
             log = self._folder / f"worker-{number}.log"
             _keep_earlier_log(log, self._kept_logs)
@@ -129,9 +129,8 @@ class Fleet:
         """Show how the crawl stands until all workers have ended."""
         while self._goes_on():
             time.sleep(LOOK_EVERY_S)
-            if self._signals > self._signals_told:
-                self._signals_told = self._signals
-                self._view.warn("stopping the workers; once more ends them at once")
+            while self._signals:
+                self._pass_on(self._signals.popleft())
             self._view.show()
 
     def _goes_on(self) -> bool:
@@ -153,12 +152,12 @@ class Fleet:
                 start_new_session=True,
             )
 
-    def _pass_on(self, number: int, _: Any) -> None:
+    def _pass_on(self, number: int) -> None:
+        """From the loop, not from the signal's handler: by then all workers have been started."""
         self._is_stopping = True
-        self._signals += 1
+        self._view.warn("stopping the workers; once more ends them at once")
         for slot in self._slots:
-            if slot.is_running:
-                slot.process.send_signal(number)
+            slot.tell(number)
 
 
 def _keep_earlier_log(log: Path, kept: int) -> None:

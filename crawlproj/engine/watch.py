@@ -4,17 +4,19 @@ The scheduler must learn that a request has ended, whichever way it went: callba
 dropped, ignored, redirected, failed. Scrapy has no signal for it. What all ways share is that
 the engine takes the request out of its set of requests in progress, after its callback has
 been exhausted and its items have passed the pipelines. A worker that is cut off from Redis has to
-break off what is under way. `tests/contract/test_engine.py` fails when a new Scrapy changes what
-is used here.
+break off what is under way. One that is told to end while it is still opening has to open first,
+since Scrapy would end the process without closing what is open. `tests/contract/test_engine.py`
+fails when a new Scrapy changes what is used here.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from scrapy import Request
+from scrapy import Request, signals
 from scrapy.downloadermiddlewares.retry import RetryMiddleware
 from scrapy.signalmanager import SignalManager
 from scrapy.utils.conf import build_component_list
@@ -71,6 +73,29 @@ class EngineWatch:
         flow.patch_engine(self._engine)
         if type(self._crawler.signals) is SignalManager:
             self._crawler.signals.__class__ = Signals
+
+    def close_what_opens(self) -> None:
+        """Have a crawler that is stopped while its spider is being opened close it, once it is
+        open: Scrapy stops only an engine that runs (scrapy/scrapy#6916), and then the process."""
+        crawler, stop = self._crawler, self._crawler.stop_async
+        opened = asyncio.Event()
+        if self._engine.running:  # as in scrapy shell, which opens a spider late
+            return
+
+        async def stop_once_open() -> None:
+            if not opened.is_set():
+                logger.info("The spider is closed as soon as it is open")
+            await opened.wait()
+            if crawler.crawling and not self._engine.running and not self.closing:
+                await self._engine.stop_async()
+            await stop()
+
+        def has_opened() -> None:
+            opened.set()
+
+        for signal in (signals.engine_started, signals.spider_closed):
+            crawler.signals.connect(has_opened, signal, weak=False)
+        crawler.stop_async = stop_once_open  # type: ignore[method-assign]
 
     def on_end(self, callback: Callable[[Request], None]) -> None:
         """Call back when a request has ended."""

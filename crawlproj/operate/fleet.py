@@ -28,6 +28,7 @@ class WorkerSlot:
         self.name = name
         self._start = start
         self._has_lost = False
+        self._told = 0
         self._replaced_at: deque[float] = deque(maxlen=MOST_REPLACED)
         self.process = start()
 
@@ -35,6 +36,19 @@ class WorkerSlot:
     def is_running(self) -> bool:
         """True while its worker runs."""
         return self.process.poll() is None
+
+    def tell(self, number: int) -> None:
+        """Send its worker this signal, to end it."""
+        self._told = number
+        if self.is_running:
+            self.process.send_signal(number)
+
+    @property
+    def _ended_early(self) -> int:
+        """The exit code of a worker that has not ended well. One that ended by the signal it was
+        told had yet to begin: later on it would have handed in what it held."""
+        code = self.process.poll() or 0
+        return 0 if code == -self._told else code
 
     def replace(self) -> str:
         """Start another worker if this one ended before its time; returns what to say of it."""
@@ -53,12 +67,12 @@ class WorkerSlot:
     @property
     def has_lost(self) -> bool:
         """Whether one of its workers has ended without handing in what it held."""
-        return self._has_lost or self.process.poll() not in (None, 0, REPLACE_ME)
+        return self._has_lost or self._ended_early not in (0, REPLACE_ME)
 
     @property
     def failure(self) -> str:
         """What went wrong at the end, if anything did."""
-        code = self.process.poll()
+        code = self._ended_early
         if not code:
             return ""
         often = len(self._replaced_at) == MOST_REPLACED

@@ -112,3 +112,11 @@ def test_a_worker_that_did_not_end_by_itself_is_a_lost_one(ending: str, has_lost
     slot.replace()
     slot.process.wait(10)
     assert slot.has_lost == has_lost
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_worker_that_is_told_to_end_before_it_has_begun_has_not_failed(number: int) -> None:
+    slot = WorkerSlot("worker 1", lambda: subprocess.Popen(["sleep", "600"]))
+    slot.tell(number)
+    assert slot.process.wait(10) == -number
+    assert (slot.failure, slot.has_lost) == ("", False)

@@ -167,6 +167,44 @@ def test_sigterm_returns_what_was_leased(fleet: Fleet, big_web: DemoServer) -> N
     assert len(fleet.urls()) == now["done"]
 
 
+OPENING = """
+import asyncio, os
+from pathlib import Path
+from scrapy import signals
+
+class Opening:
+    @classmethod
+    def from_crawler(cls, crawler):
+        self = cls()
+        crawler.signals.connect(self.wait, signals.spider_opened)
+        return self
+
+    async def wait(self):
+        Path(os.environ["MARK"]).touch()
+        while Path(os.environ["MARK"]).exists():
+            await asyncio.sleep(0.01)
+"""
+
+
+@pytest.mark.also_plain
+def test_a_worker_that_is_told_to_end_while_it_opens_returns_what_it_has_leased(
+    fleet: Fleet, big_web: DemoServer
+) -> None:
+    mark = fleet.folder / "opening"
+    (fleet.folder / "opens.py").write_text(OPENING)
+    env = {"PYTHONPATH": f"{fleet.folder}:{fleet.env['PYTHONPATH']}", "MARK": str(mark)}
+    slowly = {"EXTENSIONS": json.dumps({"opens.Opening": 1})}
+    fleet.command("seed", "site", big_web.seeds[0], "--new")
+    worker = fleet.start(slowly, env=env)
+    wait_for(lambda: mark.exists() and fleet.status()["leased"], "it opens, and has leased", 60)
+    worker.signal(signal.SIGINT)
+    worker.wait_for_log("The spider is closed as soon as it is open")
+    mark.unlink()
+    assert worker.wait() == "shutdown"
+    now = fleet.status()
+    assert (now["state"], now["workers"], now["leased"]) == ("stopped", [], 0)
+
+
 def waits_or_has_written(worker: Worker) -> bool:
     locks = Path("/proc/locks").read_text().splitlines()
     waiting = {line.split()[5] for line in locks if " -> FLOCK " in line}
