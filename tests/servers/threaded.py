@@ -30,6 +30,7 @@ class ThreadedServer(ABC):
         self._tls = tls
         self._limit_bytes = limit_bytes
         self._stopped = asyncio.Event()
+        self._conversations: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
         self._thread = threading.Thread(target=self._run)
 
     @abstractmethod
@@ -64,7 +65,22 @@ class ThreadedServer(ABC):
 
     async def _serve(self) -> None:
         server = await asyncio.start_server(
-            self._converse, sock=self._socket, limit=self._limit_bytes, ssl=self._tls
+            self._begin, sock=self._socket, limit=self._limit_bytes, ssl=self._tls
         )
         await self._stopped.wait()
         server.close()
+        await asyncio.sleep(0)  # who was accepted at this moment comes in
+        left = list(self._conversations.items())
+        for conversation, _ in left:
+            conversation.cancel()
+        await asyncio.gather(*self._conversations, return_exceptions=True)
+        for _, writer in left:
+            writer.transport.abort()
+        await asyncio.sleep(0)  # as the transports close in the loop
+
+    def _begin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """A conversation is known before its first step: one that is cancelled until then has
+        nobody else to close its connection."""
+        conversation = asyncio.create_task(self._converse(reader, writer))
+        self._conversations[conversation] = writer
+        conversation.add_done_callback(self._conversations.pop)
