@@ -254,5 +254,9 @@ class Discovery:
 
     def _filter(self, host: str, reason: str, key: str) -> None:
         """Count once what has this key."""
-        if not self._worker.seen(host, key):
+        if (reason, key) in self._known_links:
+            self._worker.count_seen(1)
+        elif self._worker.seen(host, key):
+            self._known_links.add(reason, key)  # the filter takes ten times as long to answer
+        else:
             self._worker.push(Push(Kind.FILTERED, host, 0, reason.encode(), key))

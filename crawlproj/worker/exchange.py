@@ -26,7 +26,7 @@ from crawlproj.worker.heartbeat import BEATS_A_TIMEOUT, Heartbeat
 from crawlproj.worker.hooks import Hooks
 from crawlproj.worker.known_scope import KnownScope
 from crawlproj.worker.lease_buffer import LeaseBuffer
-from crawlproj.worker.loops import Loops, wait_until_set
+from crawlproj.worker.loops import Loops, before_lease_s, before_settling_s, wait_until_set
 from crawlproj.worker.outages import Outages
 from crawlproj.worker.reclaiming import Reclaiming
 
@@ -43,11 +43,6 @@ BEGINS = ("running", "limit")
 
 SHORTEST_PAUSE_S = 0.02
 """Between two leases that brought less than was asked for; it doubles while they bring nothing."""
-
-COALESCE_S = 0.03
-"""How long ended requests, and hosts that fall due, are collected to be exchanged together: Redis
-is asked far less often, and hosts rest about 3 % longer than they must. Less where they rest so
-briefly that they would notice."""
 
 
 class Worker:
@@ -277,10 +272,6 @@ class Worker:
 
     # The loops
 
-    @property
-    def _coalesce_s(self) -> float:
-        return min(COALESCE_S, self.frontier.plan.delay_s / 16)
-
     async def _lease_loop(self) -> None:
         pause_s = SHORTEST_PAUSE_S
         while True:
@@ -303,8 +294,9 @@ class Worker:
             pause_s = SHORTEST_PAUSE_S if batch.leases else min(POLL_S, pause_s * 2)
             if len(batch.leases) < wanted:
                 due_s = POLL_S if batch.next_due_ms is None else batch.next_due_ms / 1000
-                await asyncio.sleep(self._coalesce_s)
-                rest_s = min(due_s, pause_s) - self._coalesce_s
+                collect_s = before_lease_s(self.frontier.plan.delay_s)
+                await asyncio.sleep(collect_s)
+                rest_s = min(due_s, pause_s) - collect_s
                 await wait_until_set(self._lease_wake, max(rest_s, 0.001))
 
     async def _flush_loop(self) -> None:
@@ -316,7 +308,8 @@ class Worker:
                     self._delivery.commit_now()
             else:
                 await self._flush_wake.wait()
-            await asyncio.sleep(COALESCE_S if self._buffer.waiting else self._coalesce_s)
+            delay_s, has_more = self.frontier.plan.delay_s, bool(self._buffer.waiting)
+            await asyncio.sleep(before_settling_s(delay_s, has_more=has_more))
             self._flush_wake.clear()
             await self.flush()
             self._lease_wake.set()

@@ -110,6 +110,24 @@ def test_a_link_that_waits_to_be_pushed_is_collected_once_and_not_known_yet() ->
     assert (len(worker.collected), len(worker.known_links)) == (1, 0)
 
 
+async def test_what_is_left_out_is_counted_once_and_then_known_without_the_filter(
+    redis_server: RedisServer,
+) -> None:
+    client = await connect(redis_server.url)
+    frontier = Frontier(client, "c", "w")
+    await frontier.open(Plan(seen_capacity=1000, scope="host"), "run")
+    await frontier.renew(60_000, {})
+    worker = a_worker(frontier)
+    discovery, base = discovery_of(worker), normalise("http://a/")
+    for _ in range(4):
+        discovery.follow(["mailto:x@example.com"], base, 1, str(base))
+        await worker.flush()
+    assert ("scheme", "scheme mailto:x@example.com") in worker.known_links
+    counts = await frontier.counts()
+    await client.aclose()
+    assert counts == {"discovered": 1, "filtered:scheme": 1, "duplicates": 3}
+
+
 @pytest.mark.parametrize(("keeps", "referer"), [(True, "http://a/"), (False, "")])
 def test_where_a_link_was_found_is_kept_unless_the_crawl_goes_without(
     keeps: bool, referer: str
