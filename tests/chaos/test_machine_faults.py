@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from crawlproj.operate import control
 from tests.chaos.harness import PATIENT, trial
 from tests.servers.fleet import PROJECT
+from tests.servers.redis import wait_for
 
 WRONG_CLOCK = """
 import datetime
@@ -37,8 +39,11 @@ def test_a_worker_whose_clock_is_ten_minutes_ahead_works_like_any_other(tmp_path
     (wrong / "sitecustomize.py").write_text(WRONG_CLOCK)
     with trial(tmp_path) as crawl:
         crawl.start(PATIENT, env={"PYTHONPATH": f"{wrong}:{PROJECT}"})
-        crawl.wait_for_pages(1)  # it takes longer to start, and the other would be through by then
+        crawl.wait_for_pages(1)
+        assert crawl.fleet.at_frontier(control.pause).is_done  # or it would be through by itself
         crawl.start(PATIENT)
+        wait_for(lambda: len(crawl.status()["workers"]) == 2, "the second worker")
+        assert crawl.fleet.at_frontier(control.resume).is_done
         assert crawl.conclude()["reclaimed"] == 0
         rows = crawl.fleet.rows("pages")
     times: dict[str, list[datetime]] = {}
