@@ -205,7 +205,7 @@ async def test_a_claim_is_renewed_for_as_long_as_the_file_stands_in_the_queue_of
         await other.look(page(A))
         assert await other.ttl(A) > ASKED_S / 2
     assert other.pushed == []
-    await client.delete(f"{keys.queue_prefix('c', 0)}{MOVED}:{B}")
+    await client.delete(keys.queue("c", 0, MOVED, B))
     await client.expire(key, CLAIM_S)
     await other.look(page(A))
     assert await other.ttl(A) <= CLAIM_S
