@@ -30,6 +30,7 @@ from crawlproj.frontier.messages import (
     Arrival,
     Batch,
     Lease,
+    LeaseName,
     Opened,
     Push,
     Renewed,
@@ -222,7 +223,7 @@ class Frontier:
         turns = self._shared_pace.names if self._shared_pace is not None else set()
         held = [lease for shard in self.shards for lease in await shard.held_leases(self.worker)]
         if self._shared_pace is not None:
-            self._shared_pace.forget(turns - {(lease.shard, lease.token) for lease in held})
+            self._shared_pace.forget(turns - {lease.name for lease in held})
         return held
 
     async def in_turn(self, leases: list[Lease]) -> list[Lease]:
@@ -233,7 +234,7 @@ class Frontier:
         early = await self._shared_pace.take_or_return(map(self._turn, leases))
         await self.settle(early)
         returned = {(shard, one.token) for shard, one in early}
-        return [lease for lease in leases if (lease.shard, lease.token) not in returned]
+        return [lease for lease in leases if lease.name not in returned]
 
     def _turn(self, lease: Lease) -> Turn:
         delay_s = self.overrides.for_host(lease.host).delay_s
@@ -252,8 +253,8 @@ class Frontier:
         if self._shared_pace is not None:
             await self._shared_pace.end(settled)
 
-    async def settle(self, batch: Iterable[tuple[int, Settlement]]) -> set[tuple[int, int]]:
-        """End leases; returns shards and tokens of those that were no longer held."""
+    async def settle(self, batch: Iterable[tuple[int, Settlement]]) -> set[LeaseName]:
+        """End leases; returns the names of those that were no longer held."""
         return await self.settling(batch)()
 
     async def renew(self, timeout_ms: int, about: dict[str, Any]) -> Renewed:

@@ -350,7 +350,7 @@ class Delivery:
         outrun = take_outrun(self._frontier.shards)
         if not (late or outrun):
             return Settled(ended, ended)
-        held = {(one.page.lease.shard, one.page.lease.token): one.page for one in pages}
+        held = {one.page.lease.name: one.page for one in pages}
         certain = [*(late - settling.doubtful), *outrun]
         refused = [(held[name], outrun.get(name)) for name in certain if name in held]
         await self._hooks.refused(refused)
