@@ -1,10 +1,10 @@
 """Request ⇄ what the frontier stores. Never pickle: what is in Redis is hostile input.
 
 An entry is one byte that counts attempts, one byte that names the format, and a msgpack list
-`[address, depth, referer, rest]` whose empty end is left out. The address is the path where the
-host is known from the queue it stands in, else the whole URL. A link is its address and depth;
-only a request that says more than GET carries the rest. A page that is to be revisited has two
-values more: its priority, and what its last visit has left (visits.py).
+`[path_or_url, depth, referer, rest]` whose empty end is left out. It is the path where the host is
+known from the queue it stands in, else the whole URL. A link has that and its depth; only a request
+that says more than GET carries the rest. A page that is to be revisited has two values more: its
+priority, and what its last visit has left (visits.py).
 """
 
 from __future__ import annotations
@@ -72,8 +72,9 @@ class RecordError(CrawlError):
     """A request that cannot be stored, or an entry that cannot be read."""
 
 
-class Address(NamedTuple):
-    """Where a request belongs: the host whose queue it joins, and its key in the seen filter."""
+class RequestKey(NamedTuple):
+    """What tells a request from others: the host whose queue it joins, and its key in the seen
+    filter."""
 
     host: str
     key: str
@@ -100,12 +101,12 @@ def encode_request(
 ) -> bytes:
     """The entry of any request; raises RecordError if it holds what cannot be stored."""
     path = request.url.removeprefix(host)
-    address = path if path.startswith("/") else request.url
+    path_or_url = path if path.startswith("/") else request.url
     depth, referer = request.meta.get("depth") or 0, request.meta.get("referer") or ""
     if type(depth) is not int or type(referer) is not str:
         raise RecordError(f"{request}: depth in its meta must be a number, and referer text")
     try:
-        entry = _entry(_trimmed([address, depth, referer, _rest(request, spider, proxies)]))
+        entry = _entry(_trimmed([path_or_url, depth, referer, _rest(request, spider, proxies)]))
     except RecursionError:
         raise RecordError(f"{request}: its meta or cb_kwargs contain themselves") from None
     except (ValueError, TypeError, OverflowError) as error:
@@ -138,9 +139,9 @@ def encode_changed(
 def encode_visited(entry: bytes, priority: int, visit: str) -> bytes:
     """The entry of a page that has been fetched, for when it is revisited: untried; raises
     ValueError if it cannot be read."""
-    address, depth, *others = msgpack.unpackb(entry[2:], strict_map_key=False)
+    path_or_url, depth, *others = msgpack.unpackb(entry[2:], strict_map_key=False)
     referer, rest = others[0] if others else "", others[1] if len(others) > 1 else {}
-    return _entry([address, depth, referer, rest, priority, visit])
+    return _entry([path_or_url, depth, referer, rest, priority, visit])
 
 
 def last_visit(entry: bytes) -> tuple[int, str] | None:
@@ -154,7 +155,7 @@ def last_visit(entry: bytes) -> tuple[int, str] | None:
 
 
 def _rest(request: Request, spider: Spider, proxies: Proxies) -> dict[str, Any]:
-    """All that a request says beyond its address, depth and referer."""
+    """All that a request says beyond its URL, depth and referer."""
     try:
         known: dict[str, Any] = request.to_dict(spider=spider)
     except ValueError:
@@ -295,10 +296,10 @@ def _sent_referer(rest: dict[str, Any]) -> str:
     return bytes(values[0]).decode("latin-1")
 
 
-def address(url: str, drop: re.Pattern[str] = DROPPED_PARAMS) -> Address:
+def key_of_url(url: str, drop: re.Pattern[str] = DROPPED_PARAMS) -> RequestKey:
     """The queue and the key of a GET; raises UrlError if the URL cannot be crawled."""
     normal = normalise(url, drop=drop)
-    return Address(normal.host, seen_keys.page(normal))
+    return RequestKey(normal.host, seen_keys.page(normal))
 
 
 def _entry(record: list[Any]) -> bytes:
