@@ -2,7 +2,7 @@
 
 What `-a check=` names goes through the frontier like any URL, marked: it is asked once in the whole
 crawl, at its host's pace and by its robots.txt, with HEAD and then, where that is refused, with GET
-(`SiteSpider.checked`). Nothing that it leads to is followed but its redirects, for the verdict.
+(`SiteSpider.checked`). Nothing that it leads to is followed but its redirects, for the outcome.
 One that is there is counted as filtered (checked), and has no row; a broken one is dead.
 """
 
@@ -100,7 +100,7 @@ class CheckingDiscovery(Discovery):
         self._worker.push(Push(Kind.LINK, url.host, level(priority), entry, key))
 
 
-def verdict_of(
+def check_outcome(
     status: int, attempt: Attempt, path: str, passed: list[str], *, is_last: bool
 ) -> Outcome:
     """What an answer says of a link. Many a server refuses HEAD, or does not know it: only what
@@ -115,7 +115,7 @@ def verdict_of(
 
 
 def rest_of(method: str, passed: list[str]) -> dict[str, Any]:
-    """What the record of a check says beyond its address."""
+    """What the record of a check says beyond its URL."""
     meta: dict[str, Any] = {CHECK: True, "handle_httpstatus_all": True}
     if passed:
         meta["redirects"] = passed

@@ -86,10 +86,10 @@ class SharedPace:
 
     async def end(self, settled: Iterable[tuple[int, Settlement]]) -> None:
         """The requests of these leases have ended, or were not made."""
-        verdicts = {(shard, one.token): one for shard, one in settled}
-        ended = [turn for name, turn in self._turns.items() if name in verdicts]
-        await combined.all_of(self._end(part, verdicts) for part in self._by_part(ended))
-        self.forget(verdicts)
+        by_name = {(shard, one.token): one for shard, one in settled}
+        ended = [turn for name, turn in self._turns.items() if name in by_name]
+        await combined.all_of(self._end(part, by_name) for part in self._by_part(ended))
+        self.forget(by_name)
 
     def _by_part(self, turns: Iterable[Turn]) -> list[list[Turn]]:
         parts: dict[int, list[Turn]] = {}
@@ -109,10 +109,10 @@ class SharedPace:
             args += (self._name(turn.lease), turn.pause_ms, turn.connections)
         return turns, await script("take_turns")(self._client, self._keys(turns), args)
 
-    async def _end(self, turns: list[Turn], verdicts: dict[LeaseName, Settlement]) -> None:
+    async def _end(self, turns: list[Turn], by_name: dict[LeaseName, Settlement]) -> None:
         args: list[Any] = []
         for turn in turns:
-            how = verdicts[turn.lease.name]
+            how = by_name[turn.lease.name]
             hold_ms = 0 if how.verdict == "return" else how.hold_ms
             args += (self._name(turn.lease), how.ended_ago_ms, how.pause_ms, hold_ms)
         await script("end_turns")(self._client, self._keys(turns), args)

@@ -30,7 +30,7 @@ class CrawlHooks(Hooks):
         self._process = process
         self.store = process.reports.store
 
-    async def verdict(self, ended: Attempt) -> tuple[int, Settlement]:
+    async def settlement_of(self, ended: Attempt) -> tuple[int, Settlement]:
         settlement = self.crawl.plan.retry_policy.settlement(ended)
         if self.crawl.refresh is not None:
             settlement = self.crawl.refresh.settle(ended, settlement)

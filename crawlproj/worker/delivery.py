@@ -31,7 +31,7 @@ from crawlproj.frontier.shard import Shard
 from crawlproj.plural import counted
 from crawlproj.server.memory import Pressure
 from crawlproj.worker.fresh_seeds import FreshSeeds
-from crawlproj.worker.outbox import Ended, Outbox, Settled, verdicts
+from crawlproj.worker.outbox import Ended, Outbox, Settled, settlements
 
 if TYPE_CHECKING:
     from crawlproj.frontier.frontier import Frontier
@@ -322,11 +322,11 @@ class Delivery:
         return len(self.outbox.ended)
 
     async def _judge(self, ended: Ended[Attempt]) -> None:
-        if ended.verdict is None:
-            ended.verdict = await self._hooks.verdict(ended.page)
+        if ended.settlement is None:
+            ended.settlement = await self._hooks.settlement_of(ended.page)
             ended.judged_at_s = time.monotonic()
             if self._store is not None:
-                ended.row = self._store.take(ended.page, ended.verdict[1])
+                ended.row = self._store.take(ended.page, ended.settlement[1])
 
     async def _settle_ended(self, judged: int, writing: asyncio.Task[None]) -> Settled:
         """Settle those of the judged whose links have gone and which the store has, once their rows
@@ -344,7 +344,7 @@ class Delivery:
         return settled
 
     async def _settle(self, pages: list[Ended[Attempt]]) -> Settled:
-        ended = verdicts(pages)
+        ended = settlements(pages)
         settling = self._frontier.settling(ended, self._hooks.new_items())
         late = await self._retry_until_available(settling)
         outrun = take_outrun(self._frontier.shards)
@@ -379,7 +379,7 @@ class Delivery:
             await self._judge(one)
             one.is_kept = True
         if new:
-            kept = [(shard, replace(one, verdict="keep")) for shard, one in verdicts(new)]
+            kept = [(shard, replace(one, verdict="keep")) for shard, one in settlements(new)]
             await self._retry_until_available(self._frontier.settling(kept))
 
     async def _write_rows(self, judged: int) -> None:

@@ -227,9 +227,9 @@ class Worker:
     async def give_back(self, but: int = 0, shards: tuple[int, ...] | None = None) -> None:
         """Return what was leased and not begun, but for the first ones; of all shards, or some."""
         if leases := self._buffer.take_out(but, shards):
-            verdicts = [(one.shard, Settlement(one.token, "return")) for one in leases]
-            await self._retry_until_available(self.frontier.settling(verdicts))
-            self._buffer.settled(verdicts)
+            returned = [(one.shard, Settlement(one.token, "return")) for one in leases]
+            await self._retry_until_available(self.frontier.settling(returned))
+            self._buffer.settled(returned)
 
     async def push_now(self, pushes: list[Push]) -> None:
         """Push seeds and return when the frontier has them; raises CrawlFinished if it will not

@@ -70,9 +70,9 @@ class LeaseBuffer:
             returned = [(shard, Settlement(token, "return")) for shard, token in needless]
             await self._frontier.settle(returned)
 
-    def settled(self, verdicts: Iterable[tuple[int, Settlement]]) -> None:
+    def settled(self, ended: Iterable[tuple[int, Settlement]]) -> None:
         """These have ended."""
-        self.names.difference_update((shard, one.token) for shard, one in verdicts)
+        self.names.difference_update((shard, one.token) for shard, one in ended)
 
     def _lose(self, names: Collection[LeaseName]) -> int:
         """Others have these; returns how many of them were waiting."""

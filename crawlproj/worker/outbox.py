@@ -35,7 +35,8 @@ class Ended(Generic[Page]):
 
     page: Page
     needs: int
-    verdict: tuple[int, Settlement] | None = None
+    settlement: tuple[int, Settlement] | None = None
+    """With the shard of its lease, once it is judged."""
     judged_at_s: float = 0.0
     row: int = 0
     is_kept: bool = False
@@ -133,13 +134,14 @@ class Settled(NamedTuple):
     accepted: list[tuple[int, Settlement]]
 
 
-def verdicts(pages: list[Ended[Page]]) -> list[tuple[int, Settlement]]:
-    """As of now: the rest of a host is counted from the end of its request."""
+def settlements(pages: list[Ended[Page]]) -> list[tuple[int, Settlement]]:
+    """How pages that were judged are settled now: the pause of a host runs from the end of its
+    request, which is longer ago than when they were judged."""
     now_s = time.monotonic()
     found = []
     for one in pages:
-        assert one.verdict is not None
-        shard, settlement = one.verdict
+        assert one.settlement is not None
+        shard, settlement = one.settlement
         waited_ms = int((now_s - one.judged_at_s) * 1000)
         ago_ms = settlement.ended_ago_ms + waited_ms
         found.append((shard, replace(settlement, ended_ago_ms=ago_ms)))

@@ -161,7 +161,7 @@ class WithoutScrapy(Hooks):
         self.failed: list[Exception] = []
         self.worker = Worker(frontier, self, connections=4, lease_timeout_s=60)
 
-    async def verdict(self, ended: Attempt) -> tuple[int, Settlement]:
+    async def settlement_of(self, ended: Attempt) -> tuple[int, Settlement]:
         return ended.lease.shard, Settlement(ended.lease.token, "done")
 
     def give_up(self, error: Exception) -> None:
