@@ -86,7 +86,9 @@ class Attempt:
     """A lease in this worker's hands, and what has been observed of its request so far."""
 
     lease: Lease
-    since: int = 0
+    links_found_before: int = 0
+    """How many links had been found when it began: it answers for those found from then on
+    (worker/outbox.py)."""
     started_at: float = field(default_factory=time.monotonic)
     downloaded_at: float | None = None
     status: int = 0

@@ -69,7 +69,7 @@ class Admission:
         if groups is not None and groups.is_full:
             return None
         while lease := self.worker.take():
-            attempt = Attempt(lease, self.worker.now)
+            attempt = Attempt(lease, self.worker.links_found)
             if groups is not None and groups.seek(attempt):
                 continue
             request = self.request_of(attempt)

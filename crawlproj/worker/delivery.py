@@ -113,14 +113,14 @@ class Delivery:
 
     def waits(self, key: str) -> bool:
         """True if a link of this key is collected already; counted as a duplicate."""
-        is_known = self.outbox.meet(key)
+        is_known = self.outbox.find_again(key)
         self.seen_locally += is_known
         return is_known
 
     @property
-    def now(self) -> int:
-        """The moment, as a page that begins notes it."""
-        return self.outbox.now
+    def links_found(self) -> int:
+        """How many were found so far, as a page notes it when it begins."""
+        return self.outbox.links_found
 
     def end(self, attempt: Attempt) -> None:
         """Collect a page that has ended."""

@@ -154,9 +154,9 @@ class Worker:
         self._flush_wake.set()
 
     @property
-    def now(self) -> int:
-        """The moment, as a request that begins notes it."""
-        return self._delivery.now
+    def links_found(self) -> int:
+        """How many were found so far, as a request notes it when it begins (outbox.py)."""
+        return self._delivery.links_found
 
     def end(self, attempt: Attempt) -> None:
         """Collect a request that has ended."""
