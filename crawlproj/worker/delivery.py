@@ -93,7 +93,7 @@ class Delivery:
         self.scope: set[str] = set()
         self.seeds = FreshSeeds()
         self.seen_locally = 0
-        self.goes_on = False
+        self.reopens_crawl = False
         """True if what waits opens a crawl again that others have ended."""
         self._parts: list[deque[Part]] = []
         self._batch_size = 0
@@ -182,7 +182,8 @@ class Delivery:
             settled = await self._settle_ended(judged, writing)
         finally:
             writing.cancel()
-        self.pressure.log(len(self.outbox), self._must_go_on())
+        # Redis has refused what must be pushed anyway and still waits.
+        self.pressure.log(len(self.outbox), is_stuck=self._must_push_anyway())
         return settled
 
     async def push_now(self, pushes: list[Push]) -> None:
@@ -199,7 +200,7 @@ class Delivery:
         try:
             while waiting > 0 or self._parts or (is_last and self.seen_locally):
                 await self._retry_until_available(self.pressure.look)
-                if self.pressure.is_tight and not (in_any_case or self._must_go_on()):
+                if self.pressure.is_tight and not (in_any_case or self._must_push_anyway()):
                     return
                 await self._push_some()
                 waiting -= self._batch_size
@@ -208,7 +209,8 @@ class Delivery:
             self.pressure.refused()
             self._halve()
 
-    def _must_go_on(self) -> bool:
+    def _must_push_anyway(self) -> bool:
+        """Whether links cannot wait any longer for room below the watermark."""
         waited_s = time.monotonic() - self._moved_at
         return self.is_full or self.outbox.is_urgent or waited_s >= PATIENCE_S
 
@@ -227,13 +229,13 @@ class Delivery:
             await self._reopen_for_seed()
         self._parts = []
         self.outbox.gone(self._batch_size)
-        self.goes_on = self.goes_on and bool(self.outbox)
+        self.reopens_crawl = self.reopens_crawl and bool(self.outbox)
 
     async def _reopen_for_seed(self) -> None:
         """A new seed that comes just when others have ended the crawl opens it again."""
         late = [item for parts in self._parts for part in parts for item in part.items]
         seeds = [item for item in late if item.kind == Kind.SEED]
-        if self.goes_on or await self._retry_until_available(
+        if self.reopens_crawl or await self._retry_until_available(
             partial(self._frontier.has_new, seeds)
         ):
             more = counted(len(seeds), "seed") if seeds else counted(len(late), "URL")

@@ -238,9 +238,9 @@ class Worker:
             await self._delivery.push_now(pushes)
         self._lease_wake.set()
 
-    def go_on(self) -> None:
-        """What waits here goes on with the crawl, also if others have ended it."""
-        self._delivery.goes_on = True
+    def reopen_if_finished(self) -> None:
+        """What waits here opens the crawl again, if others have ended it."""
+        self._delivery.reopens_crawl = True
 
     async def close(self) -> None:
         """Stop the loops, hand in everything, say goodbye; give up if Redis or the disk stays
