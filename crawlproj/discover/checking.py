@@ -91,7 +91,7 @@ class CheckingDiscovery(Discovery):
 
     def _ask(self, url: Url, depth: int, referer: str, passed: Passed) -> None:
         key = seen_keys.check(url)
-        if self._worker.seen(url.host, key):
+        if self._worker.count_if_seen(url.host, key):
             return
         self._queue_robots_txt(url.host)
         priority = self._strategy(Candidate(url, depth, self._host_pages.get(url.host, 0)))

@@ -111,8 +111,8 @@ class Delivery:
         urgent = item.kind == Kind.UNFILTERED and is_robots_txt(item.level)
         return self.outbox.add(item, once=once, urgent=urgent)
 
-    def waits(self, key: str) -> bool:
-        """True if a link of this key is collected already; counted as a duplicate."""
+    def count_if_waiting(self, key: str) -> bool:
+        """True if a link of this key is collected already, which counts it as a duplicate."""
         is_known = self.outbox.find_again(key)
         self.seen_locally += is_known
         return is_known

@@ -79,7 +79,7 @@ class Worker:
             most_waiting=most_waiting,
             watermark=watermark,
         )
-        self.waits = self._delivery.waits
+        self.count_if_waiting = self._delivery.count_if_waiting
         self._reclaiming = Reclaiming(frontier, hooks, self._retry_until_available)
         self._scope = KnownScope(frontier, self._delivery.scope)
         self._heartbeat = Heartbeat(frontier, hooks, self._buffer, lease_timeout_s)
@@ -134,9 +134,9 @@ class Worker:
         """False once others may soon count this worker as dead: it must not fetch any more."""
         return self._heartbeat.left_s > 0
 
-    def seen(self, host: str, key: str) -> bool:
-        """True if the key is known to have been taken in; counted as a duplicate. Never, where
-        the frontier is to count every link."""
+    def count_if_seen(self, host: str, key: str) -> bool:
+        """True if the key is known to have been taken in, which counts it as a duplicate. Never,
+        where the frontier is to count every link."""
         if self._pushes_every_link or not self.frontier.seen(host, key):
             return False
         self._delivery.seen_locally += 1

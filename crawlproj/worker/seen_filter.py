@@ -77,9 +77,9 @@ class SeenFilter(RFPDupeFilter):  # type: ignore[misc]
         return RequestKey(found.host, self.request_fingerprint(request))
 
     def request_seen(self, request: Request) -> bool:
-        """True if the request is known to have been taken in."""
+        """True if the request is known to have been taken in, which counts it as a duplicate."""
         found = self.key_of(request)
-        return self._worker is not None and self._worker.seen(found.host, found.key)
+        return self._worker is not None and self._worker.count_if_seen(found.host, found.key)
 
     def clear(self) -> None:
         """What has been seen belongs to the crawl, not to a worker: only purging forgets it."""
