@@ -80,8 +80,8 @@ def _connect(
         process.engine.before_item_pipelines(links.near.mark)
     if process.frontier.plan.archive:
         process.reports.keep_archive(process.frontier)
-    if politeness.permission is not None and config.sitemaps:
-        politeness.permission.offer_sitemaps_to(links.sitemaps.offer)
+    if config.sitemaps:
+        politeness.offer_sitemaps_to(links.sitemaps.offer)
 
 
 def _make_worker(process: WorkerProcess, config: Config, hooks: CrawlHooks) -> Worker:

@@ -80,8 +80,7 @@ class CrawlHooks(Hooks):
 
     async def prepare(self, leases: list[Lease]) -> None:
         await self.crawl.links.quarantine.refresh()
-        if self.crawl.politeness.permission is not None:
-            await self.crawl.politeness.permission.learn(leases)
+        await self.crawl.politeness.learn(leases)
         if self.crawl.cookies is not None:
             await self.crawl.cookies.learn(leases)
         if self.crawl.earlier is not None:
@@ -93,8 +92,7 @@ class CrawlHooks(Hooks):
 
     async def report_lost(self, dead: list[tuple[str, float, bytes]]) -> None:
         # Repeated if Redis is away: rows come last, once.
-        if self.crawl.politeness.permission is not None:
-            await self.crawl.politeness.permission.lost(dead)
+        await self.crawl.politeness.lost(dead)
         await self._process.reports.lost(dead)
 
     def update_holds(self, held_ms: dict[str, int]) -> None:
