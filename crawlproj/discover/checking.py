@@ -17,8 +17,7 @@ from crawlproj.frontier import seen_keys
 from crawlproj.frontier.levels import level
 from crawlproj.frontier.messages import Kind, Push
 from crawlproj.frontier.outcomes import Attempt, Failed, Filtered, Outcome, Retry
-from crawlproj.frontier.records import CHECK, encode_rest
-from crawlproj.politeness.robots_search import BEGINNING, PACKED
+from crawlproj.frontier.records import BEGINNING, CHECK, PACKED, encode_rest
 from crawlproj.urls import Url, UrlError
 
 if TYPE_CHECKING:

@@ -47,6 +47,12 @@ visit has left, as visits.py packs it; stored apart from the rest of its meta.""
 CHECK = "crawl_check"
 """Key of `request.meta` that marks a link which is only asked whether it is there."""
 
+BEGINNING = "download_beginning"
+"""Key of `request.meta`: only so many bytes of the body are wanted; no more than one beyond them is
+kept, whatever DOWNLOAD_MAXSIZE says (fetch/handler.py)."""
+PACKED = "download_packed"
+"""Key of `request.meta`: a body that nobody reads is left as it came, in whatever encoding."""
+
 _LED_TO = ("redirects", "redirect_urls", FOUND)
 """Keys of `request.meta`, ours and Scrapy's, of a request to where the web has led."""
 
