@@ -8,6 +8,7 @@ here from steps that each touch one shard and can be repeated after a crash.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -181,7 +182,8 @@ class Frontier:
         may be moving some there at once, and then a shard has pages for a moment that belong to
         the seeds of another."""
         count = len(self.shards)
-        each, begun = (-(-many // count) for many in (wanted, wanted if begins is None else begins))
+        each = math.ceil(wanted / count)
+        begun = each if begins is None else math.ceil(begins / count)
         has_budget = count > 1 and self.plan.pages is not None
         held_back = no_links or (has_budget and self._seeds_may_lack_pages)
         batches = await combined.all_of(
@@ -245,8 +247,8 @@ class Frontier:
     def settling(
         self, batch: Iterable[tuple[int, Settlement]], new_items: Mapping[str, int] | None = None
     ) -> combined.Settling:
-        """What ends leases, each given with its shard, when it is called, and counts the items that
-        spiders have yielded, by their class; to be called again after an outage."""
+        """A call that ends these leases, each given with its shard, and counts new items by their
+        class. It can be repeated: call the same object again after an outage."""
         return combined.Settling(self.shards, self.worker, batch, new_items, self._end_turns)
 
     async def _end_turns(self, settled: list[tuple[int, Settlement]]) -> None:
