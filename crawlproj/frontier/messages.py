@@ -128,13 +128,21 @@ class Renewed(NamedTuple):
     outrun: tuple[LeaseName, ...] = ()
 
 
+class Lost(NamedTuple):
+    """A URL that was lost with its workers too often."""
+
+    host: str
+    level: float
+    entry: bytes
+
+
 class Reclaimed(NamedTuple):
     """What was taken back from dead workers; `dead` are URLs that were lost too often and are not
     known to be reported, the last of the `told` ones that this worker has heard of so far."""
 
     workers: int
     queued: int
-    dead: list[tuple[str, float, bytes]]
+    dead: list[Lost]
     told: int = 0
 
 

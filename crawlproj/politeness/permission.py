@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from crawlproj.frontier.levels import is_robots_txt
-from crawlproj.frontier.messages import Kind, Lease, LeaseName, Push
+from crawlproj.frontier.messages import Kind, Lease, LeaseName, Lost, Push
 from crawlproj.frontier.outcomes import BAD_RECORD, PUT_OFF_MS, Attempt, Failed, Filtered, PutOff
 from crawlproj.frontier.pacing import RetryDelay
 from crawlproj.politeness import robots
@@ -156,10 +156,10 @@ class Permission:
             return DENIAL, UNREACHABLE_S
         return None, 0
 
-    async def lost(self, dead: Iterable[tuple[str, float, bytes]]) -> None:
+    async def lost(self, dead: Iterable[Lost]) -> None:
         """Nobody asks any more for a robots.txt that was lost with its workers too often."""
-        for host, level, entry in dead:
-            if search := RobotsSearch.leased(Lease(0, 0, host, level, entry)):
+        for one in dead:
+            if search := RobotsSearch.leased(Lease(0, 0, one.host, one.level, one.entry)):
                 await self._known.keep(search, DENIAL, UNREACHABLE_S)
 
     # The requests for robots.txt files

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from crawlproj.config import Config
 from crawlproj.frontier.frontier import Frontier
-from crawlproj.frontier.messages import Lease, Push
+from crawlproj.frontier.messages import Lease, Lost, Push
 from crawlproj.frontier.outcomes import Attempt, Filtered, PutOff
 from crawlproj.frontier.pacing import RetryDelay
 from crawlproj.frontier.plan import ADDRESS, HOST
@@ -63,7 +63,7 @@ class Politeness:
         if self.permission is not None:
             await self.permission.learn(leases)
 
-    async def lost(self, dead: Iterable[tuple[str, float, bytes]]) -> None:
+    async def lost(self, dead: Iterable[Lost]) -> None:
         """Nobody asks any more for a robots.txt that was lost with its workers too often."""
         if self.permission is not None:
             await self.permission.lost(dead)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from crawlproj.frontier.messages import Lease, Push, Settlement, State
+from crawlproj.frontier.messages import Lease, Lost, Push, Settlement, State
 from crawlproj.frontier.outcomes import Attempt
 
 
@@ -94,7 +94,7 @@ class Hooks:
     async def share(self) -> None:
         """Tell other workers what they must know before they are given what is pushed next."""
 
-    async def report_lost(self, dead: list[tuple[str, float, bytes]]) -> None:
+    async def report_lost(self, dead: list[Lost]) -> None:
         """These URLs were lost with their workers too often. Repeated if Redis is away."""
 
     def update_holds(self, held_ms: dict[str, int]) -> None:
