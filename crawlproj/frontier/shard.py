@@ -1,7 +1,8 @@
-"""One shard of the frontier: a typed method for each script, and nothing else.
+"""One shard of the frontier: what a worker knows of it, and a typed method for most of its scripts.
 
-Callers never see keys or arguments. A shard knows the crawl's epoch from `open()` on and
-works in no other.
+The other scripts are called by the module named after what they do (settling.py, burying.py,
+scope.py, …). Callers of either never see keys or arguments. A shard knows the crawl's epoch from
+`open()` on and works in no other.
 """
 
 from __future__ import annotations
