@@ -127,6 +127,8 @@ class Refresh(Protocol):
 
     async def hint(self, modified_s: Mapping[Url, int]) -> None: ...
 
+    async def wake(self, wanted: int) -> None: ...
+
 
 class NearDuplicates(Protocol):
     """Who finds near-copies of pages (discover/near_duplicates.py)."""
