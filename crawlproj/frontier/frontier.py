@@ -57,7 +57,7 @@ class Frontier:
     client: Any
     crawl: str
     worker: str
-    audit_one_in: int = 1024
+    audit_one_in: int = Shard.audit_one_in
     shards: list[Shard] = field(default_factory=list)
     plan: Plan = field(default_factory=Plan)
     unreadable: str = ""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgpack
 from scrapy import Request
 
+from crawlproj.config import Config
 from crawlproj.errors import CrawlError
 from crawlproj.frontier import seen_keys
 from crawlproj.frontier.levels import priority_of
@@ -102,7 +103,7 @@ def encode_request(
     request: Request,
     host: str,
     spider: Spider,
-    max_bytes: int = 262_144,
+    max_bytes: int = Config.max_record_bytes,
     proxies: Proxies = NO_PROXIES,
 ) -> bytes:
     """The entry of any request; raises RecordError if it holds what cannot be stored."""

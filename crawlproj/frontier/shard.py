@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from struct import Struct
 from typing import Any
 
+from crawlproj.config import Config
 from crawlproj.frontier import keys
 from crawlproj.frontier.bloom import Geometry, Offsets, Replica
 from crawlproj.frontier.hosts import with_host
@@ -55,7 +56,7 @@ class Shard(ScriptCalls):
     """
 
     geometry: Geometry
-    audit_one_in: int = 1024
+    audit_one_in: int = Config.seen_audit_one_in
     replica: Replica = field(init=False)
     pushes: int | None = None
     tokens: int = 0

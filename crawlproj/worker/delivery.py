@@ -13,15 +13,16 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 from redis.exceptions import OutOfMemoryError
 
 from crawlproj import failpoints
+from crawlproj.config import Config
 from crawlproj.frontier.combined import all_of, take_outrun
 from crawlproj.frontier.levels import is_robots_txt
 from crawlproj.frontier.messages import Kind, Push
@@ -31,6 +32,7 @@ from crawlproj.frontier.shard import Shard
 from crawlproj.plural import counted
 from crawlproj.server.memory import Pressure
 from crawlproj.worker.fresh_seeds import FreshSeeds
+from crawlproj.worker.outages import RetryUntilAvailable
 from crawlproj.worker.outbox import Ended, Outbox, Settled, settlements
 
 if TYPE_CHECKING:
@@ -39,7 +41,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-T = TypeVar("T")
+MOST_WAITING, WATERMARK = Config.backlog, Config.watermark
+"""Of a worker that is not told otherwise."""
+
 PUSH_AT_ONCE = 500
 """URLs in one script call: Redis does nothing else meanwhile."""
 
@@ -63,12 +67,6 @@ class Part(NamedTuple):
     shard: Shard
     items: list[Push]
     seen_locally: int
-
-
-class RetryUntilAvailable(Protocol):
-    """Does an operation, however long Redis is away."""
-
-    def __call__(self, operation: Callable[[], Awaitable[T]], /) -> Awaitable[T]: ...
 
 
 class Delivery:

@@ -21,7 +21,7 @@ from crawlproj.frontier.outcomes import Attempt
 from crawlproj.frontier.refusals import WorkerDeclaredDead
 from crawlproj.running import Tally
 from crawlproj.server.memory import LOOK_EVERY_S
-from crawlproj.worker.delivery import Delivery
+from crawlproj.worker.delivery import MOST_WAITING, WATERMARK, Delivery
 from crawlproj.worker.heartbeat import BEATS_A_TIMEOUT, Heartbeat
 from crawlproj.worker.hooks import Hooks
 from crawlproj.worker.known_scope import KnownScope
@@ -56,8 +56,8 @@ class Worker:
         connections: int,
         lease_timeout_s: float,
         pushes_every_link: bool = False,
-        most_waiting: int = 20_000,
-        watermark: float = 0.85,
+        most_waiting: int = MOST_WAITING,
+        watermark: float = WATERMARK,
     ) -> None:
         self.frontier = frontier
         self.hooks = hooks
@@ -102,8 +102,9 @@ class Worker:
         await self._reclaiming.bury()
         await self._retry_until_available(self.frontier.warm)
         self._served_by = self.frontier.servers
-        watch = partial(self._heartbeat.watch, self.hooks.break_off)
-        self._loops.start(self._lease_loop, self._flush_loop, self._beat_loop, watch)
+        self._loops.start(
+            self._lease_loop, self._flush_loop, self._beat_loop, self._heartbeat.watch
+        )
 
     def take(self) -> Lease | None:
         """The next URL to fetch, if one is at hand and it is still certain that it is ours."""
