@@ -133,8 +133,8 @@ class Settled(NamedTuple):
 
 
 def settlements(pages: list[Ended[Page]]) -> list[tuple[int, Settlement]]:
-    """How pages that were judged are settled now: the pause of a host runs from the end of its
-    request, which is longer ago than when they were judged."""
+    """How pages that were judged are settled now. The pause of a host runs from the end of its
+    request: the time that has passed since they were judged is added."""
     now_s = time.monotonic()
     found = []
     for one in pages:
