@@ -50,7 +50,7 @@ async def _fill(client: Any, host: str, urls: int) -> None:
     record = b"".join(map(pack, (LEVEL, 0, False, 0, READY)))
     await client.hset(keys.hosts(CRAWL, 0), host, record)
     await client.zadd(keys.ready(CRAWL, 0), {host: LEVEL})
-    queue = f"{keys.queue_prefix(CRAWL, 0)}{LEVEL}:{host}"
+    queue = keys.queue(CRAWL, 0, LEVEL, host)
     for start in range(0, urls, AT_ONCE):
         paths = (f"/catalogue/item-{n:012}.html" for n in range(start, min(start + AT_ONCE, urls)))
         await client.rpush(queue, *(encode_link(path, 3, "") for path in paths))

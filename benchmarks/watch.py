@@ -64,7 +64,7 @@ async def _fill(client: Any, crawl: str, numbers: range, urls_a_host: int) -> No
     pipeline.zadd(keys.ready(crawl, 0), dict.fromkeys(names, LEVEL))
     for name in names:
         entries = [b"\0\0/some/path/to/a/page/%d.html" % n for n in range(urls_a_host)]
-        pipeline.rpush(f"{keys.queue_prefix(crawl, 0)}{LEVEL}:{name}", *entries)
+        pipeline.rpush(keys.queue(crawl, 0, LEVEL, name), *entries)
     await pipeline.execute()
 
 

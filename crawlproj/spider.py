@@ -300,7 +300,7 @@ class SiteSpider(scrapy.Spider):
             return
         passed = [*response.meta.get("redirects", ()), response.url]
         if not _is_redirect(response):
-            attempt.decide(closer.verdict(response, attempt, passed[:-1]))
+            attempt.decide(closer.outcome_of_check(response, attempt, passed[:-1]))
             return
         try:
             target = self._target(response, passed)

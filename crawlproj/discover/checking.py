@@ -2,7 +2,7 @@
 
 What `-a check=` names goes through the frontier like any URL, marked: it is asked once in the whole
 crawl, at its host's pace and by its robots.txt, with HEAD and then, where that is refused, with GET
-(`SiteSpider.checked`). Nothing that it leads to is followed but its redirects, for the verdict.
+(`SiteSpider.checked`). Nothing that it leads to is followed but its redirects, for the outcome.
 One that is there is counted as filtered (checked), and has no row; a broken one is dead.
 """
 
@@ -17,8 +17,7 @@ from crawlproj.frontier import seen_keys
 from crawlproj.frontier.levels import level
 from crawlproj.frontier.messages import Kind, Push
 from crawlproj.frontier.outcomes import Attempt, Failed, Filtered, Outcome, Retry
-from crawlproj.frontier.records import CHECK, encode_rest
-from crawlproj.politeness.robots_search import BEGINNING, PACKED
+from crawlproj.frontier.records import BEGINNING, CHECK, PACKED, encode_rest
 from crawlproj.urls import Url, UrlError
 
 if TYPE_CHECKING:
@@ -91,7 +90,7 @@ class CheckingDiscovery(Discovery):
 
     def _ask(self, url: Url, depth: int, referer: str, passed: Passed) -> None:
         key = seen_keys.check(url)
-        if self._worker.seen(url.host, key):
+        if self._worker.count_if_seen(url.host, key):
             return
         self._queue_robots_txt(url.host)
         priority = self._strategy(Candidate(url, depth, self._host_pages.get(url.host, 0)))
@@ -100,7 +99,7 @@ class CheckingDiscovery(Discovery):
         self._worker.push(Push(Kind.LINK, url.host, level(priority), entry, key))
 
 
-def verdict_of(
+def check_outcome(
     status: int, attempt: Attempt, path: str, passed: list[str], *, is_last: bool
 ) -> Outcome:
     """What an answer says of a link. Many a server refuses HEAD, or does not know it: only what
@@ -115,7 +114,7 @@ def verdict_of(
 
 
 def rest_of(method: str, passed: list[str]) -> dict[str, Any]:
-    """What the record of a check says beyond its address."""
+    """What the record of a check says beyond its URL."""
     meta: dict[str, Any] = {CHECK: True, "handle_httpstatus_all": True}
     if passed:
         meta["redirects"] = passed

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from crawlproj.discover import link_details, links
-from crawlproj.discover.checking import REASON, CheckingDiscovery, verdict_of
+from crawlproj.discover.checking import REASON, CheckingDiscovery, check_outcome
 from crawlproj.discover.link_records import Recorder
 from crawlproj.frontier.outcomes import Filtered
 from crawlproj.items import utc_timestamp
@@ -80,12 +80,12 @@ class CloserReading:
     def _normal(self, href: str, base: Url, encoding: str) -> Url:
         return self._discovery.resolved.get(href) or self._discovery.normal(href, base, encoding)
 
-    def verdict(self, response: Response, attempt: Attempt, passed: list[str]) -> Outcome:
+    def outcome_of_check(self, response: Response, attempt: Attempt, passed: list[str]) -> Outcome:
         """What the answer to a check makes of it, to which these redirects led."""
         assert response.request is not None
         path = response.url.removeprefix(attempt.lease.host)
         is_last = response.request.method != "HEAD"
-        return verdict_of(response.status, attempt, path, passed, is_last=is_last)
+        return check_outcome(response.status, attempt, path, passed, is_last=is_last)
 
     def check_redirect(self, attempt: Attempt, target: Url, passed: list[str]) -> None:
         """A check leads elsewhere: the link is as good as what is there."""

@@ -50,11 +50,11 @@ class Collector(Protocol):
     def scope(self) -> set[str]:
         """Hosts or domains that seeds brought into scope."""
 
-    def seen(self, host: str, key: str) -> bool:
-        """True if the key is known to have been taken in."""
+    def count_if_seen(self, host: str, key: str) -> bool:
+        """True if the key is known to have been taken in, which counts it as a duplicate."""
 
-    def waits(self, key: str) -> bool:
-        """True if a link of this key is collected already."""
+    def count_if_waiting(self, key: str) -> bool:
+        """True if a link of this key is collected already, which counts it as a duplicate."""
 
     def count_seen(self, links: int) -> None:
         """So many links were recognised without asking."""
@@ -193,7 +193,7 @@ class Discovery:
             self._leave_out(url, "trap-sitemap")
         elif not self._rules.is_in_scope(url, self._worker.scope):
             self._leave_out(url, "offsite")
-        elif not self._worker.seen(url.host, key):
+        elif not self._worker.count_if_seen(url.host, key):
             self._queue_robots_txt(url.host)
             entry = encode_rest(url.path, {"meta": {SITEMAP: steps}}, 0, str(base))
             self._worker.push(Push(Kind.LINK, url.host, HIGHEST, entry, key))
@@ -213,11 +213,11 @@ class Discovery:
     def _offer(self, url: Url, depth: int, referer: str, passed: Passed = ()) -> bool:
         """Collect a link unless it is against the rules or known; True if it was known."""
         key = seen_keys.page(url)
-        if self._worker.waits(key):
+        if self._worker.count_if_waiting(key):
             return False  # until the frontier has it, it is not known
         if reason := self._rules.refusal(url, depth, self._worker.scope):
             self._refuse(url, depth, referer, passed, reason)
-        elif self._worker.seen(url.host, key):
+        elif self._worker.count_if_seen(url.host, key):
             return True
         elif found := self._quarantine.outcome_for(url):
             self._set_aside(self._link(Kind.LINK, url, depth, referer, passed), found)
@@ -244,7 +244,7 @@ class Discovery:
 
     def _set_aside(self, link: Push, found: SetAside) -> None:
         key = seen_keys.left_out(REASON, link.key)
-        if not self._worker.seen(link.host, key):
+        if not self._worker.count_if_seen(link.host, key):
             self._worker.push(set_aside_link(link, found.pattern, found.why, key))
 
     def _leave_out(self, url: Url, reason: str) -> None:
@@ -256,7 +256,7 @@ class Discovery:
         """Count once what has this key."""
         if (reason, key) in self._known_links:
             self._worker.count_seen(1)
-        elif self._worker.seen(host, key):
+        elif self._worker.count_if_seen(host, key):
             self._known_links.add(reason, key)  # the filter takes ten times as long to answer
         else:
             self._worker.push(Push(Kind.FILTERED, host, 0, reason.encode(), key))

@@ -103,9 +103,7 @@ def make_refresher(frontier: Frontier, spider: Spider) -> Refresh | None:
         return None
     from crawlproj.discover.refreshing import Refresher
 
-    refresher = Refresher.for_spider(frontier, spider)
-    frontier.before_lease = refresher.wake
-    return refresher
+    return Refresher.for_spider(frontier, spider)
 
 
 def _make_near(worker: Collector, quarantine: Quarantine) -> NearDuplicates:

@@ -90,7 +90,7 @@ class Client:
         self._kept = KeptConnections(self._most_kept)
         self._free: list[Transfer] = []
         self._active: dict[Transfer, float] = {}
-        self._reclaim: asyncio.TimerHandle | None = None
+        self._silence_timer: asyncio.TimerHandle | None = None
 
     async def exchange(self, call: Call) -> Answer:
         """Send a request and read its answer; raises what failures.py has a name for."""
@@ -116,8 +116,8 @@ class Client:
     async def close(self) -> None:
         """Break off what is under way and let go of everything."""
         self.break_off()
-        if self._reclaim is not None:
-            self._reclaim.cancel()
+        if self._silence_timer is not None:
+            self._silence_timer.cancel()
         if self._curl_loop is not None:
             self._curl_loop.close()
             self._curl_loop = None
@@ -206,8 +206,8 @@ class Client:
         loop = asyncio.get_running_loop()
         ended = transfer.ended = loop.create_future()
         self._active[transfer] = time.monotonic()
-        if self._first_byte_s and self._reclaim is None:
-            self._reclaim = loop.call_later(SWEEP_S, self._look_for_silence)
+        if self._first_byte_s and self._silence_timer is None:
+            self._silence_timer = loop.call_later(SWEEP_S, self._look_for_silence)
         self._curl_loop.start(transfer.curl, transfer.end)
         try:
             code, text = await ended
@@ -224,7 +224,9 @@ class Client:
                 text = f"no answer within {self._first_byte_s:g} s"
                 self._end_early(transfer, DownloadTimeoutError(text))
         loop = asyncio.get_running_loop()
-        self._reclaim = loop.call_later(SWEEP_S, self._look_for_silence) if self._active else None
+        self._silence_timer = (
+            loop.call_later(SWEEP_S, self._look_for_silence) if self._active else None
+        )
 
     def _end_early(self, transfer: Transfer, error: Exception) -> None:
         assert self._curl_loop is not None

@@ -28,7 +28,7 @@ from crawlproj.fetch.exchange import Answer, Call, Head
 from crawlproj.fetch.opening import holds_its_leases, open_client
 from crawlproj.fetch.unpacking import TooLarge, Unreadable, unpack
 from crawlproj.fetch.wire import KEEP_WIRE, WIRE, wire
-from crawlproj.politeness.robots_search import BEGINNING, PACKED
+from crawlproj.frontier.records import BEGINNING, PACKED
 from crawlproj.running import RunningCrawl, when_joined
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@ What is not known to be reported is told again, to the same worker or to the one
 
 from __future__ import annotations
 
-from crawlproj.frontier.messages import Reclaimed
+from crawlproj.frontier.messages import Lost, Reclaimed
 from crawlproj.frontier.shard import Shard
 from crawlproj.frontier.wire import unpack
 
@@ -12,5 +12,7 @@ async def reclaim(shard: Shard, worker: str, reported: int = 0, most: int = 10) 
     """Queue again what dead workers held. Of those that this worker was told of here, so many are
     reported."""
     workers, queued, packed, told = await shard.call("reclaim", [most, worker, reported])
-    dead = [(host.decode(errors="replace"), level, entry) for host, level, entry in unpack(packed)]
+    dead = [
+        Lost(host.decode(errors="replace"), level, entry) for host, level, entry in unpack(packed)
+    ]
     return Reclaimed(workers, queued, dead, told)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from crawlproj.frontier.messages import Batch, Reclaimed, Renewed, Settlement, State
+from crawlproj.frontier.messages import Batch, LeaseName, Reclaimed, Renewed, Settlement, State
 from crawlproj.frontier.settling import settle
 
 if TYPE_CHECKING:
@@ -48,10 +48,10 @@ def renewed(parts: Sequence[Renewed]) -> Renewed:
     )
 
 
-def take_outrun(shards: Iterable[Shard]) -> dict[tuple[int, int], int]:
-    """Leases, by shard and token, that have settled a URL which another worker held too, since
-    this was last asked; and the token of the other's."""
-    found: dict[tuple[int, int], int] = {}
+def take_outrun(shards: Iterable[Shard]) -> dict[LeaseName, int]:
+    """Leases that have settled a URL which another worker held too, since this was last asked; and
+    the token of the other's."""
+    found: dict[LeaseName, int] = {}
     for shard in shards:
         found |= {(shard.number, own): other for own, other in shard.outrun.items()}
         shard.outrun = {}
@@ -89,12 +89,12 @@ class Settling:
             self._unanswered.setdefault(number, []).append(settlement)
         # By shard, the number of the call that was made.
         self._asked: dict[int, int] = {}
-        self._late: set[tuple[int, int]] = set()
-        self.doubtful: set[tuple[int, int]] = set()
+        self._late: set[LeaseName] = set()
+        self.doubtful: set[LeaseName] = set()
         """Those of them that may be settled: the shard has forgotten what it did."""
 
-    async def __call__(self) -> set[tuple[int, int]]:
-        """Shards and tokens of leases that were no longer held."""
+    async def __call__(self) -> set[LeaseName]:
+        """Names of the leases that were no longer held."""
         for number, items in list(self._unanswered.items()):
             shard, is_repeated = self._shards[number], number in self._asked
             if not is_repeated:

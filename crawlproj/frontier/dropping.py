@@ -34,7 +34,7 @@ class Queue(NamedTuple):
 
     @property
     def key(self) -> str:
-        return f"{keys.queue_prefix(self.shard.crawl, self.shard.number)}{self.level}:{self.host}"
+        return keys.queue(self.shard.crawl, self.shard.number, self.level, self.host)
 
     async def front(self, start: int = 0) -> list[bytes]:
         found = await self.shard.client.lrange(self.key, start, start + AT_ONCE - 1)

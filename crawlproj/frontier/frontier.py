@@ -8,6 +8,7 @@ here from steps that each touch one shard and can be repeated after a crash.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -30,6 +31,7 @@ from crawlproj.frontier.messages import (
     Arrival,
     Batch,
     Lease,
+    LeaseName,
     Opened,
     Push,
     Renewed,
@@ -55,7 +57,7 @@ class Frontier:
     client: Any
     crawl: str
     worker: str
-    audit_one_in: int = 1024
+    audit_one_in: int = Shard.audit_one_in
     shards: list[Shard] = field(default_factory=list)
     plan: Plan = field(default_factory=Plan)
     unreadable: str = ""
@@ -180,7 +182,8 @@ class Frontier:
         may be moving some there at once, and then a shard has pages for a moment that belong to
         the seeds of another."""
         count = len(self.shards)
-        each, begun = (-(-many // count) for many in (wanted, wanted if begins is None else begins))
+        each = math.ceil(wanted / count)
+        begun = each if begins is None else math.ceil(begins / count)
         has_budget = count > 1 and self.plan.pages is not None
         held_back = no_links or (has_budget and self._seeds_may_lack_pages)
         batches = await combined.all_of(
@@ -222,7 +225,7 @@ class Frontier:
         turns = self._shared_pace.names if self._shared_pace is not None else set()
         held = [lease for shard in self.shards for lease in await shard.held_leases(self.worker)]
         if self._shared_pace is not None:
-            self._shared_pace.forget(turns - {(lease.shard, lease.token) for lease in held})
+            self._shared_pace.forget(turns - {lease.name for lease in held})
         return held
 
     async def in_turn(self, leases: list[Lease]) -> list[Lease]:
@@ -233,7 +236,7 @@ class Frontier:
         early = await self._shared_pace.take_or_return(map(self._turn, leases))
         await self.settle(early)
         returned = {(shard, one.token) for shard, one in early}
-        return [lease for lease in leases if (lease.shard, lease.token) not in returned]
+        return [lease for lease in leases if lease.name not in returned]
 
     def _turn(self, lease: Lease) -> Turn:
         delay_s = self.overrides.for_host(lease.host).delay_s
@@ -244,16 +247,16 @@ class Frontier:
     def settling(
         self, batch: Iterable[tuple[int, Settlement]], new_items: Mapping[str, int] | None = None
     ) -> combined.Settling:
-        """What ends leases, each given with its shard, when it is called, and counts the items that
-        spiders have yielded, by their class; to be called again after an outage."""
+        """A call that ends these leases, each given with its shard, and counts new items by their
+        class. It can be repeated: call the same object again after an outage."""
         return combined.Settling(self.shards, self.worker, batch, new_items, self._end_turns)
 
     async def _end_turns(self, settled: list[tuple[int, Settlement]]) -> None:
         if self._shared_pace is not None:
             await self._shared_pace.end(settled)
 
-    async def settle(self, batch: Iterable[tuple[int, Settlement]]) -> set[tuple[int, int]]:
-        """End leases; returns shards and tokens of those that were no longer held."""
+    async def settle(self, batch: Iterable[tuple[int, Settlement]]) -> set[LeaseName]:
+        """End leases; returns the names of those that were no longer held."""
         return await self.settling(batch)()
 
     async def renew(self, timeout_ms: int, about: dict[str, Any]) -> Renewed:

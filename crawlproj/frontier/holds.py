@@ -27,13 +27,13 @@ async def new_holds(shard: Shard, leases: Iterable[Lease]) -> dict[str, int]:
     some = list(leases)
     hosts, groups = {lease.host for lease in some}, {lease.group for lease in some} - {""}
     now_ms = await shard.now_ms()
-    due = await _due_ms(shard, keys.hosts(shard.crawl, shard.number), hosts, read_host)
-    due |= await _due_ms(shard, keys.groups(shard.crawl, shard.number), groups, read_group)
+    ends = await _ends_ms(shard, keys.hosts(shard.crawl, shard.number), hosts, read_host)
+    ends |= await _ends_ms(shard, keys.groups(shard.crawl, shard.number), groups, read_group)
     shard.holds_applied = applying
-    return {name: round(at_ms - now_ms) for name, at_ms in due.items() if at_ms > now_ms}
+    return {name: round(at_ms - now_ms) for name, at_ms in ends.items() if at_ms > now_ms}
 
 
-async def _due_ms(
+async def _ends_ms(
     shard: Shard, key: str, names: set[str], read: Callable[[bytes], HostRecord | GroupRecord]
 ) -> dict[str, float]:
     """When the holds among them end, on the crawl's clock."""
@@ -44,6 +44,6 @@ async def _due_ms(
     for name, packed in zip(wanted, await shard.client.hmget(key, wanted), strict=True):
         # What cannot be read is the scripts' to mend.
         with suppress(ValueError):
-            if packed and (hold_ms := read(packed).hold_ms):
-                found[name] = hold_ms
+            if packed and (until_ms := read(packed).held_until_ms):
+                found[name] = until_ms
     return found

@@ -12,38 +12,46 @@ _LINES = {0: "", 1: "ready", 2: "waiting"}
 
 
 class HostRecord(NamedTuple):
-    """`at` is the line it stands in, ready or waiting, or empty; `cooling` and `hold_ms` are
-    moments on the server's clock; `pause_ms` is its last pause, if longer than the crawl's; `why`
-    says why it is held."""
+    """Moments are on the server's clock."""
 
     levels: list[float]
+    """At which it has URLs, the best last."""
     out: int
+    """Requests that are under way, copies included."""
     cooling: list[float]
+    """When the pauses end of connections whose request is over."""
     pages: int
+    """That are done."""
     at: str
+    """The line it stands in: ready, waiting, or empty for neither."""
     failures: int
-    hold_ms: float | None
+    """In a row, up to now."""
+    held_until_ms: float | None
     kept: int = 0
+    """URLs that stay leased though their request has ended (lua/settle.lua)."""
     group: str = ""
-    per: int | None = None
+    connections: int | None = None
+    """That it may have, if not as many as the crawl says."""
     pause_ms: int | None = None
+    """Its last pause, if longer than the crawl's."""
     reserved: int = 0
     """Seeds of it that wait, for which a page budget keeps pages."""
     why: str = ""
+    """Why it is held."""
     copies: int = 0
     """Leases of it beyond one a URL (lua/_copies.lua)."""
 
 
 class GroupRecord(NamedTuple):
-    """As a host's; `per` is how many connections it may have, if it has a number of its own."""
+    """The same, of all hosts of a group together."""
 
     out: int
     cooling: list[float]
     pages: int
     at: str
-    hold_ms: float | None
+    held_until_ms: float | None
     kept: int
-    per: int | None
+    connections: int | None
     reserved: int = 0
     why: str = ""
     copies: int = 0
@@ -54,12 +62,22 @@ def read_host(packed: bytes) -> HostRecord:
     try:
         levels, out, cooling, pages, at, *rest = unpack_all(packed)
         more = rest[0] if rest else {}
-        failures, hold_ms, kept = more.get(b"failures", 0), more.get(b"hold"), more.get(b"kept", 0)
-        group, per = more.get(b"group", b"").decode(), more.get(b"per")
-        many = levels if isinstance(levels, list) else [levels]
-        record = many, out, cooling or [], pages, _LINES[at], failures, hold_ms, kept
-        others = more.get(b"pause"), more.get(b"reserved", 0), _text(more, b"why")
-        return HostRecord(*record, group, per, *others, more.get(b"copies", 0))
+        return HostRecord(
+            levels=levels if isinstance(levels, list) else [levels],
+            out=out,
+            cooling=cooling or [],
+            pages=pages,
+            at=_LINES[at],
+            failures=more.get(b"failures", 0),
+            held_until_ms=more.get(b"hold"),
+            kept=more.get(b"kept", 0),
+            group=more.get(b"group", b"").decode(),
+            connections=more.get(b"per"),
+            pause_ms=more.get(b"pause"),
+            reserved=more.get(b"reserved", 0),
+            why=_text(more, b"why"),
+            copies=more.get(b"copies", 0),
+        )
     except (TypeError, AttributeError, KeyError) as error:
         raise ValueError(f"no record of a host: {error}") from None
 
@@ -78,11 +96,17 @@ def read_group(packed: bytes) -> GroupRecord:
     """Raises ValueError if it is no record."""
     try:
         found = unpack(packed)
-        out, cooling, pages = found[b"out"], found[b"cooling"], found[b"pages"]
-        at, kept = found.get(b"at", b"").decode(), found.get(b"kept", 0)
-        rest = kept, found.get(b"per"), found.get(b"reserved", 0), _text(found, b"why")
         return GroupRecord(
-            out, cooling, pages, at, found.get(b"hold"), *rest, found.get(b"copies", 0)
+            out=found[b"out"],
+            cooling=found[b"cooling"],
+            pages=found[b"pages"],
+            at=found.get(b"at", b"").decode(),
+            held_until_ms=found.get(b"hold"),
+            kept=found.get(b"kept", 0),
+            connections=found.get(b"per"),
+            reserved=found.get(b"reserved", 0),
+            why=_text(found, b"why"),
+            copies=found.get(b"copies", 0),
         )
     except (TypeError, KeyError, AttributeError) as error:
         raise ValueError(f"no record of a group: {error}") from None

@@ -114,6 +114,11 @@ def queue_prefix(crawl: str, shard: int) -> str:
     return f"{tag(crawl, shard)}:queue:"
 
 
+def queue(crawl: str, shard: int, level: float, host: str) -> str:
+    """One queue of a host."""
+    return f"{queue_prefix(crawl, shard)}{level}:{host}"
+
+
 def leased_prefix(crawl: str, shard: int) -> str:
     """+ worker: hash, what a worker holds."""
     return f"{tag(crawl, shard)}:leased:"
@@ -132,6 +137,11 @@ def patterns(crawl: str, shard: int) -> str:
 def set_aside_prefix(crawl: str, shard: int) -> str:
     """+ host pattern: list, URLs of a pattern that is set aside."""
     return f"{tag(crawl, shard)}:aside:"
+
+
+def set_aside(crawl: str, shard: int, host: str, pattern: str) -> str:
+    """What is set aside of one pattern."""
+    return f"{set_aside_prefix(crawl, shard)}{host} {pattern}"
 
 
 def groups(crawl: str, shard: int) -> str:

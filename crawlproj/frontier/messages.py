@@ -50,6 +50,10 @@ class Push(NamedTuple):
     per_host: int = 0
 
 
+LeaseName = tuple[int, int]
+"""The shard and the token of a lease, by which a reply that comes twice, or late, is known."""
+
+
 class Lease(NamedTuple):
     """A URL that this worker holds."""
 
@@ -61,6 +65,10 @@ class Lease(NamedTuple):
     host_failures: int = 0
     host_pages: int = 0
     group: str = ""
+
+    @property
+    def name(self) -> LeaseName:
+        return self.shard, self.token
 
 
 @dataclass(slots=True)
@@ -110,14 +118,22 @@ class Batch(NamedTuple):
 class Renewed(NamedTuple):
     """What a heartbeat brought; `paces` counts the changes of pace that all workers go by,
     `leases` what the worker holds; `is_to_leave` says that a user takes it out of service;
-    `outrun` are the leases, by shard and token, whose URL another worker has settled."""
+    `outrun` are the leases whose URL another worker has settled."""
 
     known: bool
     state: State
     paces: int
     leases: int
     is_to_leave: bool = False
-    outrun: tuple[tuple[int, int], ...] = ()
+    outrun: tuple[LeaseName, ...] = ()
+
+
+class Lost(NamedTuple):
+    """A URL that was lost with its workers too often."""
+
+    host: str
+    level: float
+    entry: bytes
 
 
 class Reclaimed(NamedTuple):
@@ -126,7 +142,7 @@ class Reclaimed(NamedTuple):
 
     workers: int
     queued: int
-    dead: list[tuple[str, float, bytes]]
+    dead: list[Lost]
     told: int = 0
 
 

@@ -3,14 +3,13 @@ if the crawl was begun with FRONTIER_OUTCOMES, and read here by whoever asks for
 
 from __future__ import annotations
 
-import hashlib
 import struct
 from contextlib import suppress
 from typing import NamedTuple
 
 from crawlproj.frontier import keys
 from crawlproj.frontier.shard import Shard
-from crawlproj.frontier.wire import unpack_all
+from crawlproj.frontier.wire import unpack_all, url_digest
 
 NAMES = "names"
 
@@ -46,9 +45,8 @@ async def read(shard: Shard, host: str, path: str) -> OutcomeRecord | None:
 
 
 def url_number(host: str, path: str) -> int:
-    """The number of a URL, as lua/_dead_letters.lua makes it."""
-    told = f"{host}\n{path}\n\n".encode()
-    return int(hashlib.sha1(told, usedforsecurity=False).hexdigest()[:13], 16)
+    """The number of a GET, as lua/_dead_letters.lua makes it: 52 bits, which Lua counts exactly."""
+    return int(url_digest(host, path).hex()[:13], 16)
 
 
 async def _names(shard: Shard) -> dict[int, str]:

@@ -86,13 +86,17 @@ class Attempt:
     """A lease in this worker's hands, and what has been observed of its request so far."""
 
     lease: Lease
-    since: int = 0
+    links_found_before: int = 0
+    """How many links had been found when it began: it answers for those found from then on
+    (worker/outbox.py)."""
     started_at: float = field(default_factory=time.monotonic)
     downloaded_at: float | None = None
     status: int = 0
-    """Of the response that was the last, whoever dealt with it; 0 if there was none."""
-    last_status: int = 0
-    """Of the last response, also if a middleware has made a request of it."""
+    """Of the response that came through all downloader middlewares, or of the redirect that one of
+    them has made another request of; 0 if there was neither."""
+    server_status: int = 0
+    """Of the last response that the server sent, even if a middleware made another request of it
+    or dropped it; 0 if there was none."""
     size: int = 0
     error: Exception | None = None
     is_delivered: bool = False
@@ -144,9 +148,9 @@ class Attempt:
 
     @property
     def answered(self) -> int:
-        """The status of the last response, whoever dealt with it, also a middleware that has made a
-        request of it; 0 if there was none."""
-        return self.status or self.last_status
+        """The status of the response that came through, else of the last that the server sent; 0 if
+        there was none."""
+        return self.status or self.server_status
 
     @property
     def kind(self) -> str:

@@ -68,8 +68,7 @@ async def kept(shards: Sequence[Shard], patterns: Iterable[Pattern]) -> list[int
     """How many URLs of each pattern, on any of the crawl's shards, would come back."""
     pipeline = shards[0].client.pipeline(transaction=False)
     for one in patterns:
-        prefix = keys.set_aside_prefix(shards[0].crawl, one.shard)
-        pipeline.llen(f"{prefix}{one.host} {one.pattern}")
+        pipeline.llen(keys.set_aside(shards[0].crawl, one.shard, one.host, one.pattern))
     return [int(urls) for urls in await pipeline.execute()]
 
 

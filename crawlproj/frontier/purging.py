@@ -76,11 +76,13 @@ async def _unlink_outcomes(frontier: Frontier, number: int) -> None:
 
 async def _unlink_hosts(frontier: Frontier, number: int, on_host: Callable[[], None]) -> None:
     hosts = keys.hosts(frontier.crawl, number)
-    queue = keys.queue_prefix(frontier.crawl, number)
     names: list[bytes] = []
     async for host, packed in frontier.client.hscan_iter(hosts, count=AT_ONCE):
         on_host()
-        names += [f"{queue}{level}:".encode() + host for level in _levels(packed)]
+        names += [
+            keys.queue(frontier.crawl, number, level, "").encode() + host
+            for level in _levels(packed)
+        ]
         names.append(keys.robots(frontier.crawl, number, "").encode() + host)
         if len(names) >= AT_ONCE:
             await frontier.client.unlink(*names)

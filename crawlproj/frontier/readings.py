@@ -32,7 +32,7 @@ MOST_LAYERS = 64
 """Layers of a seen filter that were written by us: each is twice as large as the one before."""
 
 
-def meaning_of(error: ResponseError) -> Exception:
+def as_refusal(error: ResponseError) -> Exception:
     """What a script's error says about the crawl; the error itself if it says nothing."""
     code, _, text = str(error).partition(" ")
     if code in _REFUSALS:

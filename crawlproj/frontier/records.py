@@ -1,10 +1,10 @@
 """Request ⇄ what the frontier stores. Never pickle: what is in Redis is hostile input.
 
 An entry is one byte that counts attempts, one byte that names the format, and a msgpack list
-`[address, depth, referer, rest]` whose empty end is left out. The address is the path where the
-host is known from the queue it stands in, else the whole URL. A link is its address and depth;
-only a request that says more than GET carries the rest. A page that is to be revisited has two
-values more: its priority, and what its last visit has left (visits.py).
+`[path_or_url, depth, referer, rest]` whose empty end is left out. It is the path where the host is
+known from the queue it stands in, else the whole URL. A link has that and its depth; only a request
+that says more than GET carries the rest. A page that is to be revisited has two values more: its
+priority, and what its last visit has left (visits.py).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgpack
 from scrapy import Request
 
+from crawlproj.config import Config
 from crawlproj.errors import CrawlError
 from crawlproj.frontier import seen_keys
 from crawlproj.frontier.levels import priority_of
@@ -47,6 +48,12 @@ visit has left, as visits.py packs it; stored apart from the rest of its meta.""
 CHECK = "crawl_check"
 """Key of `request.meta` that marks a link which is only asked whether it is there."""
 
+BEGINNING = "download_beginning"
+"""Key of `request.meta`: only so many bytes of the body are wanted; no more than one beyond them is
+kept, whatever DOWNLOAD_MAXSIZE says (fetch/handler.py)."""
+PACKED = "download_packed"
+"""Key of `request.meta`: a body that nobody reads is left as it came, in whatever encoding."""
+
 _LED_TO = ("redirects", "redirect_urls", FOUND)
 """Keys of `request.meta`, ours and Scrapy's, of a request to where the web has led."""
 
@@ -72,8 +79,9 @@ class RecordError(CrawlError):
     """A request that cannot be stored, or an entry that cannot be read."""
 
 
-class Address(NamedTuple):
-    """Where a request belongs: the host whose queue it joins, and its key in the seen filter."""
+class RequestKey(NamedTuple):
+    """What tells a request from others: the host whose queue it joins, and its key in the seen
+    filter."""
 
     host: str
     key: str
@@ -95,17 +103,17 @@ def encode_request(
     request: Request,
     host: str,
     spider: Spider,
-    max_bytes: int = 262_144,
+    max_bytes: int = Config.max_record_bytes,
     proxies: Proxies = NO_PROXIES,
 ) -> bytes:
     """The entry of any request; raises RecordError if it holds what cannot be stored."""
     path = request.url.removeprefix(host)
-    address = path if path.startswith("/") else request.url
+    path_or_url = path if path.startswith("/") else request.url
     depth, referer = request.meta.get("depth") or 0, request.meta.get("referer") or ""
     if type(depth) is not int or type(referer) is not str:
         raise RecordError(f"{request}: depth in its meta must be a number, and referer text")
     try:
-        entry = _entry(_trimmed([address, depth, referer, _rest(request, spider, proxies)]))
+        entry = _entry(_trimmed([path_or_url, depth, referer, _rest(request, spider, proxies)]))
     except RecursionError:
         raise RecordError(f"{request}: its meta or cb_kwargs contain themselves") from None
     except (ValueError, TypeError, OverflowError) as error:
@@ -138,9 +146,9 @@ def encode_changed(
 def encode_visited(entry: bytes, priority: int, visit: str) -> bytes:
     """The entry of a page that has been fetched, for when it is revisited: untried; raises
     ValueError if it cannot be read."""
-    address, depth, *others = msgpack.unpackb(entry[2:], strict_map_key=False)
+    path_or_url, depth, *others = msgpack.unpackb(entry[2:], strict_map_key=False)
     referer, rest = others[0] if others else "", others[1] if len(others) > 1 else {}
-    return _entry([address, depth, referer, rest, priority, visit])
+    return _entry([path_or_url, depth, referer, rest, priority, visit])
 
 
 def last_visit(entry: bytes) -> tuple[int, str] | None:
@@ -154,7 +162,7 @@ def last_visit(entry: bytes) -> tuple[int, str] | None:
 
 
 def _rest(request: Request, spider: Spider, proxies: Proxies) -> dict[str, Any]:
-    """All that a request says beyond its address, depth and referer."""
+    """All that a request says beyond its URL, depth and referer."""
     try:
         known: dict[str, Any] = request.to_dict(spider=spider)
     except ValueError:
@@ -295,10 +303,10 @@ def _sent_referer(rest: dict[str, Any]) -> str:
     return bytes(values[0]).decode("latin-1")
 
 
-def address(url: str, drop: re.Pattern[str] = DROPPED_PARAMS) -> Address:
+def key_of_url(url: str, drop: re.Pattern[str] = DROPPED_PARAMS) -> RequestKey:
     """The queue and the key of a GET; raises UrlError if the URL cannot be crawled."""
     normal = normalise(url, drop=drop)
-    return Address(normal.host, seen_keys.page(normal))
+    return RequestKey(normal.host, seen_keys.page(normal))
 
 
 def _entry(record: list[Any]) -> bytes:

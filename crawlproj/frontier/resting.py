@@ -7,7 +7,6 @@ is queued.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import NamedTuple
@@ -17,7 +16,7 @@ from crawlproj.frontier.readings import refusing_damage
 from crawlproj.frontier.records import last_visit
 from crawlproj.frontier.shard import Shard
 from crawlproj.frontier.visits import Visit, unpack_visit
-from crawlproj.frontier.wire import pack, unpack_all
+from crawlproj.frontier.wire import pack, unpack_all, url_digest
 
 NUMBER_BYTES = 8
 
@@ -100,8 +99,7 @@ async def reschedule(
 
 def number_of(host: str, path: str) -> bytes:
     """The number of a GET, as lua/_resting.lua makes it."""
-    asked = f"{host}\n{path}\n\n".encode()
-    return hashlib.sha1(asked, usedforsecurity=False).digest()[:NUMBER_BYTES]
+    return url_digest(host, path)[:NUMBER_BYTES]
 
 
 async def _read(shard: Shard, due_ms: Mapping[bytes, float]) -> list[Resting]:

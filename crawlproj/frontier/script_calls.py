@@ -14,7 +14,7 @@ from redis.exceptions import ResponseError
 
 from crawlproj.frontier import keys
 from crawlproj.frontier.clock import clock_s
-from crawlproj.frontier.readings import meaning_of, refusing_damage
+from crawlproj.frontier.readings import as_refusal, refusing_damage
 from crawlproj.frontier.refusals import ClockInDoubt
 from crawlproj.frontier.scripts import script
 
@@ -79,7 +79,7 @@ class ScriptCalls:
                 on_answer(clock_s() - called_at_s)
             return reply
         except ResponseError as error:
-            raise meaning_of(error) from None
+            raise as_refusal(error) from None
 
     async def now_ms(self) -> int:
         """The time on the crawl's clock (lua/_clock.lua)."""

@@ -1,7 +1,8 @@
-"""One shard of the frontier: a typed method for each script, and nothing else.
+"""One shard of the frontier: what a worker knows of it, and a typed method for most of its scripts.
 
-Callers never see keys or arguments. A shard knows the crawl's epoch from `open()` on and
-works in no other.
+The other scripts are called by the module named after what they do (settling.py, burying.py,
+scope.py, …). Callers of either never see keys or arguments. A shard knows the crawl's epoch from
+`open()` on and works in no other.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field
 from struct import Struct
 from typing import Any
 
+from crawlproj.config import Config
 from crawlproj.frontier import keys
 from crawlproj.frontier.bloom import Geometry, Offsets, Replica
 from crawlproj.frontier.hosts import with_host
@@ -54,7 +56,7 @@ class Shard(ScriptCalls):
     """
 
     geometry: Geometry
-    audit_one_in: int = 1024
+    audit_one_in: int = Config.seen_audit_one_in
     replica: Replica = field(init=False)
     pushes: int | None = None
     tokens: int = 0

@@ -15,7 +15,7 @@ from zlib import crc32
 from redis.asyncio import RedisCluster
 
 from crawlproj.frontier import combined, keys
-from crawlproj.frontier.messages import Lease, Settlement
+from crawlproj.frontier.messages import Lease, LeaseName, Settlement
 from crawlproj.frontier.scripts import script
 
 PARTS = 16
@@ -26,9 +26,6 @@ UNTIL_RENEWED_MS = 20_000
 
 OTHER_CRAWL = "other_crawl"
 """Why a host is left alone that another crawl asks."""
-
-Name = tuple[int, int]
-"""The shard and the token of a lease."""
 
 
 class Turn(NamedTuple):
@@ -50,24 +47,24 @@ class SharedPace:
         self._worker = worker
         self._parts = PARTS if isinstance(client, RedisCluster) else 1
         self._lasts_ms = UNTIL_RENEWED_MS
-        self._turns: dict[Name, Turn] = {}
+        self._turns: dict[LeaseName, Turn] = {}
 
     @property
-    def names(self) -> set[Name]:
+    def names(self) -> set[LeaseName]:
         """Leases that have a turn."""
         return set(self._turns)
 
-    def forget(self, lost: Iterable[Name]) -> None:
+    def forget(self, lost: Iterable[LeaseName]) -> None:
         """Others have these leases: their turns end when they are not renewed."""
         for name in lost:
             self._turns.pop(name, None)
 
-    async def take(self, wanted: Iterable[Turn]) -> dict[Name, int]:
+    async def take(self, wanted: Iterable[Turn]) -> dict[LeaseName, int]:
         """Take turns; returns which leases have none, and how many ms they have to wait."""
-        waits: dict[Name, int] = {}
+        waits: dict[LeaseName, int] = {}
         for turns, found in await combined.all_of(map(self._take, self._by_part(wanted))):
             for turn, wait_ms in zip(turns, found, strict=True):
-                name = turn.lease.shard, turn.lease.token
+                name = turn.lease.name
                 if wait_ms:
                     waits[name] = wait_ms
                 else:
@@ -89,10 +86,10 @@ class SharedPace:
 
     async def end(self, settled: Iterable[tuple[int, Settlement]]) -> None:
         """The requests of these leases have ended, or were not made."""
-        verdicts = {(shard, one.token): one for shard, one in settled}
-        ended = [turn for name, turn in self._turns.items() if name in verdicts]
-        await combined.all_of(self._end(part, verdicts) for part in self._by_part(ended))
-        self.forget(verdicts)
+        by_name = {(shard, one.token): one for shard, one in settled}
+        ended = [turn for name, turn in self._turns.items() if name in by_name]
+        await combined.all_of(self._end(part, by_name) for part in self._by_part(ended))
+        self.forget(by_name)
 
     def _by_part(self, turns: Iterable[Turn]) -> list[list[Turn]]:
         parts: dict[int, list[Turn]] = {}
@@ -112,10 +109,10 @@ class SharedPace:
             args += (self._name(turn.lease), turn.pause_ms, turn.connections)
         return turns, await script("take_turns")(self._client, self._keys(turns), args)
 
-    async def _end(self, turns: list[Turn], verdicts: dict[Name, Settlement]) -> None:
+    async def _end(self, turns: list[Turn], by_name: dict[LeaseName, Settlement]) -> None:
         args: list[Any] = []
         for turn in turns:
-            how = verdicts[turn.lease.shard, turn.lease.token]
+            how = by_name[turn.lease.name]
             hold_ms = 0 if how.verdict == "return" else how.hold_ms
             args += (self._name(turn.lease), how.ended_ago_ms, how.pause_ms, hold_ms)
         await script("end_turns")(self._client, self._keys(turns), args)

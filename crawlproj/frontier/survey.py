@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from redis.exceptions import ResponseError
 
 from crawlproj.frontier import keys
-from crawlproj.frontier.readings import meaning_of, read_counts, read_layers, refusing_damage
+from crawlproj.frontier.readings import as_refusal, read_counts, read_layers, refusing_damage
 from crawlproj.frontier.scripts import script
 from crawlproj.frontier.wire import in_groups
 
@@ -110,7 +110,7 @@ async def _all_replies(frontier: Frontier, ask: Callable[[Any], None]) -> list[A
     replies: list[Any] = await pipeline.execute(raise_on_error=False)
     for reply in replies:
         if isinstance(reply, ResponseError):
-            raise meaning_of(reply)
+            raise as_refusal(reply)
         if isinstance(reply, Exception):
             raise reply
     return replies

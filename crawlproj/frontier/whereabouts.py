@@ -30,7 +30,7 @@ async def waits_until_ms(shard: Shard, host_or_group: str) -> float:
 
 async def queued(shard: Shard, host: str, level: float) -> AsyncIterator[bytes]:
     """The entries of a host at one level, the next first."""
-    key = f"{keys.queue_prefix(shard.crawl, shard.number)}{level}:{host}"
+    key = keys.queue(shard.crawl, shard.number, level, host)
     async for entry in _list(shard.client, key):
         yield entry
 
@@ -46,7 +46,7 @@ async def delayed(shard: Shard) -> AsyncIterator[tuple[str, bytes, float]]:
 
 async def set_aside(shard: Shard, host: str, pattern: str) -> AsyncIterator[bytes]:
     """The entries that are set aside with a pattern of a host; damaged records are left out."""
-    key = f"{keys.set_aside_prefix(shard.crawl, shard.number)}{host} {pattern}"
+    key = keys.set_aside(shard.crawl, shard.number, host, pattern)
     async for packed in _list(shard.client, key):
         with suppress(ValueError, TypeError):
             _, _, entry, _ = unpack(packed)

@@ -1,7 +1,9 @@
-"""msgpack as Redis's Lua speaks it: text and bytes are one type, and bytes come back."""
+"""What Python and Redis's Lua must spell alike: msgpack, in which text and bytes are one type and
+bytes come back, and the digest of a URL."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,3 +30,10 @@ def unpack(packed: bytes) -> Any:
 def in_groups(values: Sequence[Any], size: int) -> list[tuple[Any, ...]]:
     """What a script tells one after the other, so many values of each thing."""
     return [tuple(values[start : start + size]) for start in range(0, len(values), size)]
+
+
+def url_digest(host: str, path: str) -> bytes:
+    """What the numbers of a GET are cut from: SHA-1 of `what_is_asked` (lua/_host_queues.lua) with
+    an empty method and body."""
+    asked = f"{host}\n{path}\n\n".encode()
+    return hashlib.sha1(asked, usedforsecurity=False).digest()

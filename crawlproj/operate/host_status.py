@@ -71,9 +71,9 @@ def read_one(plan: Plan, found: HostFound, now_ms: int) -> HostStatus:
 
 def _host(plan: Plan, found: HostFound, now_ms: int) -> HostStatus:
     record = read_host(found.packed)
-    held_s = _held_s(record.hold_ms, now_ms)
+    held_s = _held_s(record.held_until_ms, now_ms)
     pause_s = max(plan.delay_ms, record.pause_ms or 0) / 1000
-    connections = max(1, record.per or plan.per_host)
+    connections = max(1, record.connections or plan.per_host)
     return HostStatus(
         found.name,
         record.pages,
@@ -90,7 +90,7 @@ def _host(plan: Plan, found: HostFound, now_ms: int) -> HostStatus:
 
 def _group(plan: Plan, found: HostFound, now_ms: int) -> HostStatus:
     record = read_group(found.packed)
-    held_s = _held_s(record.hold_ms, now_ms)
+    held_s = _held_s(record.held_until_ms, now_ms)
     return HostStatus(
         found.name,
         record.pages,

@@ -33,6 +33,6 @@ async def look_up(frontier: Frontier, settings: Settings, url: str) -> Trace:
         url,
         Path(config.output) / frontier.crawl,
         identity.drop,
-        key_of=lambda text: requests.address(Request(text)).key,
+        key_of=lambda text: requests.key_of(Request(text)).key,
         refusal_of=partial(kept_verdict.refusal, frontier, user_agent_of(settings)),
     )

@@ -47,7 +47,7 @@ async def read(shard: Shard, host: str, packed: bytes, ahead: int) -> Turn:
         name = record.group or host
         host_s = max(0.0, await waits_until_ms(shard, name) - now_ms) / 1000
         pause_s = max(record.pause_ms or 0, float(meta.get("delay_ms", 0))) / 1000
-        connections = max(1, record.per or int(meta.get("per_host", 1)))
+        connections = max(1, record.connections or int(meta.get("per_host", 1)))
         at_least_s = host_s + ahead * pause_s / connections
         return Turn(round(host_s, 1), round(at_least_s, 1), meta.get("state", ""))
     return Turn(None, None)

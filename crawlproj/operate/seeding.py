@@ -11,7 +11,7 @@ from crawlproj.config import Config
 from crawlproj.discover.seeds import SeedList, parse_seed
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.plan import Plan
-from crawlproj.frontier.records import Address
+from crawlproj.frontier.records import RequestKey
 from crawlproj.operate.command import print_error
 from crawlproj.urls import Url, bare_name, normalise
 from crawlproj.worker import join
@@ -31,7 +31,7 @@ class SeedAdder:
         self._seeds = seeds
         self._requests = requests
         self._identity = identity
-        self._known: set[Address] = set()
+        self._known: set[RequestKey] = set()
         self._has_begun = False
         self.given = self.new = self.refused = 0
         self.on_refused: Callable[[str, str], None] = _print_refused
@@ -56,7 +56,7 @@ class SeedAdder:
         usable, refused = _usable(given, self._requests, self._identity)
         for seed, reason in refused:
             self.on_refused(seed, reason)
-        hosts = {address.host for address in usable}
+        hosts = {request.host for request in usable}
         named = {bare_name(host) for host in hosts if is_named(Url(host, "/"))}
         await self._seeds.mark_found({bare_name(host) for host in hosts} - named, named)
         fresh = {one: seed for one, seed in usable.items() if one not in self._known}
@@ -67,10 +67,10 @@ class SeedAdder:
         self.given += len(given)
         self.refused += len(refused)
 
-    async def _add(self, some: Sequence[tuple[Address, str]]) -> None:
+    async def _add(self, some: Sequence[tuple[RequestKey, str]]) -> None:
         taken = [False] * len(some)
         if self._has_begun:
-            taken = await self._frontier.taken([address for address, _ in some])
+            taken = await self._frontier.taken([request for request, _ in some])
         new = [seed for (_, seed), known in zip(some, taken, strict=True) if not known]
         if new:
             await self._seeds.add(new)
@@ -83,13 +83,13 @@ def _print_refused(seed: str, reason: str) -> None:
 
 def _usable(
     seeds: Iterable[str], requests: SeenFilter, identity: join.Identity
-) -> tuple[dict[Address, str], list[tuple[str, str]]]:
+) -> tuple[dict[RequestKey, str], list[tuple[str, str]]]:
     """What can be used, by the request that it stands for, and what cannot, with the reason."""
-    usable: dict[Address, str] = {}
+    usable: dict[RequestKey, str] = {}
     refused = []
     for seed in seeds:
         try:
-            usable.setdefault(requests.address(_request(seed, identity)), seed)
+            usable.setdefault(requests.key_of(_request(seed, identity)), seed)
         except (ValueError, TypeError) as error:
             refused.append((seed[:200], str(error)))
     return usable, refused

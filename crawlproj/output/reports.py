@@ -21,7 +21,7 @@ from crawlproj.config import Config
 from crawlproj.engine.feeds import hand_over
 from crawlproj.engine.watch import EngineWatch
 from crawlproj.frontier.outcomes import Attempt
-from crawlproj.frontier.records import summarise
+from crawlproj.frontier.records import EntrySummary
 from crawlproj.items import TRANSIENT, FailureItem, utc_timestamp
 from crawlproj.output.feeds import FlushingFeedExporter, file_name
 from crawlproj.output.page_tables import PageTables, folder_of
@@ -105,10 +105,9 @@ class Reports:
             attempts=attempt.attempts,
         )
 
-    async def lost(self, dead: list[tuple[str, float, bytes]]) -> None:
+    async def lost(self, dead: Iterable[EntrySummary]) -> None:
         """URLs that were lost with their workers too often."""
-        for host, _, entry in dead:
-            about = summarise(host, entry)
+        for about in dead:
             await self._report(
                 url=about.url,
                 kind=TRANSIENT,

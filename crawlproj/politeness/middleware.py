@@ -56,7 +56,7 @@ class PolitenessMiddleware:
         crawl = running_crawl(self._crawler)
         if crawl and (attempt := self._leased_of(crawl, request)):
             failed = response.status in TRANSIENT_STATUSES
-            attempt.last_status = response.status
+            attempt.server_status = response.status
             overloaded = response.status in pacing.OVERLOADED
             unwell = Health.OVERLOADED if overloaded else Health.FAILED
             health = unwell if failed else Health.ANSWERED

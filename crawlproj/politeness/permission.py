@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from crawlproj.frontier.levels import is_robots_txt
-from crawlproj.frontier.messages import Kind, Lease, Push
+from crawlproj.frontier.messages import Kind, Lease, LeaseName, Lost, Push
 from crawlproj.frontier.outcomes import BAD_RECORD, PUT_OFF_MS, Attempt, Failed, Filtered, PutOff
 from crawlproj.frontier.pacing import RetryDelay
 from crawlproj.politeness import robots
@@ -60,8 +60,8 @@ class Permission:
             longest_pause_s=longest_pause_s,
         )
         self._robots_txt_queued: OrderedDict[str, None] = OrderedDict()
-        # Leases, by shard and token, for a robots.txt that is known already.
-        self._answered: OrderedDict[tuple[int, int], None] = OrderedDict()
+        # Leases for a robots.txt that is known already.
+        self._answered: OrderedDict[LeaseName, None] = OrderedDict()
 
     # For those who find and fetch pages
 
@@ -137,7 +137,7 @@ class Permission:
             if record is None:
                 return
             await self._known.keep(search, record, left_s)
-        self._answered[lease.shard, lease.token] = None
+        self._answered[lease.name] = None
         bound(self._answered)
         if self._known.on_sitemaps is not None:
             await self._known.read_soon(search.host, record, left_s, names_sitemaps=True)
@@ -156,10 +156,10 @@ class Permission:
             return DENIAL, UNREACHABLE_S
         return None, 0
 
-    async def lost(self, dead: Iterable[tuple[str, float, bytes]]) -> None:
+    async def lost(self, dead: Iterable[Lost]) -> None:
         """Nobody asks any more for a robots.txt that was lost with its workers too often."""
-        for host, level, entry in dead:
-            if search := RobotsSearch.leased(Lease(0, 0, host, level, entry)):
+        for one in dead:
+            if search := RobotsSearch.leased(Lease(0, 0, one.host, one.level, one.entry)):
                 await self._known.keep(search, DENIAL, UNREACHABLE_S)
 
     # The requests for robots.txt files
@@ -170,8 +170,8 @@ class Permission:
         search = RobotsSearch.by(request)
         if search is None:
             attempt.decide(Failed(BAD_RECORD))
-        elif (attempt.lease.shard, attempt.lease.token) in self._answered:
-            del self._answered[attempt.lease.shard, attempt.lease.token]
+        elif attempt.lease.name in self._answered:
+            del self._answered[attempt.lease.name]
             attempt.decide(Filtered(REASON))
         else:
             self._fetch.prepare(request, search, attempt)

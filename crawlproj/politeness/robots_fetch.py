@@ -20,10 +20,11 @@ from crawlproj.frontier import pacing
 from crawlproj.frontier.messages import Kind, Push
 from crawlproj.frontier.outcomes import Attempt, Filtered, Retry
 from crawlproj.frontier.pacing import RetryDelay
+from crawlproj.frontier.records import BEGINNING
 from crawlproj.politeness import robots
 from crawlproj.politeness.known_robots import KnownRobots
 from crawlproj.politeness.robot_rules import PATH, RobotsRules
-from crawlproj.politeness.robots_search import BEGINNING, RobotsSearch, target_of
+from crawlproj.politeness.robots_search import RobotsSearch, target_of
 from crawlproj.politeness.robots_store import ASKED_S, KEPT_S
 from crawlproj.urls import Url
 

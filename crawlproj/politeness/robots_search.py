@@ -22,12 +22,6 @@ if TYPE_CHECKING:
 ROBOTS_TXT = "robots_txt"
 """Key of `request.meta` that names the host whose robots.txt a request looks for."""
 
-BEGINNING = "download_beginning"
-"""Key of `request.meta`: only so many bytes of the body are wanted; no more than one beyond them is
-kept, whatever DOWNLOAD_MAXSIZE says (fetch/handler.py)."""
-PACKED = "download_packed"
-"""Key of `request.meta`: a body that nobody reads is left as it came, in whatever encoding."""
-
 _VIA, _HOPS = "robots_via", "hops"
 
 

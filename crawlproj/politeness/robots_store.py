@@ -202,7 +202,7 @@ class RobotsStore:
         if not kept.stands_at or not 0 <= kept.left_s < ASKED_S / 2:
             return False
         shard = self._frontier.shard_of(kept.stands_at).number
-        queue = f"{keys.queue_prefix(self._frontier.crawl, shard)}{MOVED}:{kept.stands_at}"
+        queue = keys.queue(self._frontier.crawl, shard, MOVED, kept.stands_at)
         return bool(await self._frontier.client.exists(queue))
 
     async def clear(self, host: str) -> None:

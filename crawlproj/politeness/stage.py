@@ -4,14 +4,14 @@ worker/assembly.py."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from crawlproj.config import Config
 from crawlproj.frontier.frontier import Frontier
-from crawlproj.frontier.messages import Push
-from crawlproj.frontier.outcomes import Attempt
+from crawlproj.frontier.messages import Lease, Lost, Push
+from crawlproj.frontier.outcomes import Attempt, Filtered, PutOff
 from crawlproj.frontier.pacing import RetryDelay
 from crawlproj.frontier.plan import ADDRESS, HOST
 from crawlproj.politeness.groups import AddressGroups, Resolver
@@ -37,7 +37,8 @@ class Worker(Protocol):
 @dataclass(frozen=True, slots=True)
 class Politeness:
     """Hosts that asked for rest, robots.txt where it is obeyed, and the addresses of hosts where
-    those at one address keep one pace."""
+    those at one address keep one pace. Where robots.txt is not obeyed, nothing is asked for and
+    nothing refused."""
 
     holds: Holds
     permission: Permission | None
@@ -47,6 +48,25 @@ class Politeness:
     def queue_robots_txt(self) -> Callable[[str], None]:
         """To be told of the host of every page that is about to be queued."""
         return _ask_nothing if self.permission is None else self.permission.queue_robots_txt
+
+    def outcome_for(self, host: str, url: str) -> Filtered | PutOff | None:
+        """What robots.txt makes of a page, if it keeps us from it or is not known yet."""
+        return None if self.permission is None else self.permission.outcome_for(host, url)
+
+    def offer_sitemaps_to(self, take: Callable[[str, list[str]], None]) -> None:
+        """Tell of each host whose robots.txt has come, and of the sitemaps that it names."""
+        if self.permission is not None:
+            self.permission.offer_sitemaps_to(take)
+
+    async def learn(self, leases: Sequence[Lease]) -> None:
+        """Learn what other workers have found about the hosts of these leases."""
+        if self.permission is not None:
+            await self.permission.learn(leases)
+
+    async def lost(self, dead: Iterable[Lost]) -> None:
+        """Nobody asks any more for a robots.txt that was lost with its workers too often."""
+        if self.permission is not None:
+            await self.permission.lost(dead)
 
     async def close(self) -> None:
         """Give up what is under way."""

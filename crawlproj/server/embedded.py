@@ -65,7 +65,7 @@ class EmbeddedRedis:
         self._users = users
 
     @classmethod
-    def acquire(cls, folder: Path, port: int = DEFAULT_PORT, fsync: str = FSYNC) -> Self:
+    def acquire(cls, folder: Path, port: int = DEFAULT_PORT) -> Self:
         """Join the Redis of this folder, or start it: on that port if it is free."""
         folder = folder.resolve()
         try:
@@ -80,7 +80,7 @@ class EmbeddedRedis:
             fcntl.flock(users, fcntl.LOCK_SH)
             with (folder / "start").open("a") as start:
                 fcntl.flock(start, fcntl.LOCK_EX)
-                state, started = _join(folder, port, fsync)
+                state, started = _join(folder, port)
             return cls(state, started, _notice(port, state.port), users)
         except BaseException:
             users.close()
@@ -125,13 +125,13 @@ def _notice(wanted: int, port: int) -> str | None:
     return f"Port {wanted} was taken by another program; {ours}"
 
 
-def _join(folder: Path, port: int, fsync: str) -> tuple[State, bool]:
+def _join(folder: Path, port: int) -> tuple[State, bool]:
     """The state of a server that answers, and whether we had to start it."""
     started = False
     deadline = time.monotonic() + JOIN_S
     while time.monotonic() < deadline:
         if not is_guarded(folder):
-            started = _start_guard(folder, port, fsync)
+            started = _start_guard(folder, port)
         state = State.read(folder)
         if state and is_ready(state.port, folder):
             return state, started
@@ -155,11 +155,11 @@ def _try_lock(file: IO[str]) -> bool:
     return True
 
 
-def _start_guard(folder: Path, port: int, fsync: str) -> bool:
+def _start_guard(folder: Path, port: int) -> bool:
     """Run the guard, wait for its verdict, and say whether it is the one who started the server."""
     with (folder / "guard.log").open("w") as log:
         verdict = subprocess.run(
-            [sys.executable, "-m", "crawlproj.server.embedded", str(folder), str(port), fsync],
+            [sys.executable, "-m", "crawlproj.server.embedded", str(folder), str(port)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,  # ends when the guard has given its verdict, or has died
             stderr=log,
@@ -213,10 +213,9 @@ class _Guard:
 
     STARTED, SUPERFLUOUS = "started", "superfluous"
 
-    def __init__(self, folder: Path, port: int, fsync: str) -> None:
+    def __init__(self, folder: Path, port: int) -> None:
         self.folder = folder
         self.wanted_port = port
-        self.fsync = fsync
         self.server: subprocess.Popen[bytes] | None = None
 
     def run(self) -> None:
@@ -254,7 +253,7 @@ class _Guard:
     def _launch(self, port: int) -> bool:
         """Start the server on this port and wait until it is ready or has died."""
         self.server = server = subprocess.Popen(
-            [self.binary, *_options(self.folder, port, self.fsync)],
+            [self.binary, *_options(self.folder, port)],
             stdin=subprocess.DEVNULL,
             stdout=sys.stderr,  # only what it says before it has read its options
         )
@@ -301,7 +300,7 @@ def may_restart(restarts: deque[float], now_s: float) -> bool:
     return True
 
 
-def _options(folder: Path, port: int, fsync: str) -> list[str]:
+def _options(folder: Path, port: int) -> list[str]:
     options = {
         "dir": str(folder),
         "port": str(port),
@@ -309,7 +308,7 @@ def _options(folder: Path, port: int, fsync: str) -> list[str]:
         "protected-mode": "yes",
         "maxmemory-policy": "noeviction",
         "appendonly": "yes",
-        "appendfsync": fsync,
+        "appendfsync": FSYNC,
         "aof-load-truncated": "yes",  # a crash may have cut the last write short
         "save": "",
         "logfile": "server.log",
@@ -354,12 +353,12 @@ def _give_verdict(verdict: str) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
-def _run_guard(folder: str, port: str, fsync: str) -> None:
+def _run_guard(folder: str, port: str) -> None:
     # A second process without ties: no child for the worker to wait for, no terminal to obey.
     if os.fork():
         os._exit(0)
     os.setsid()
-    _Guard(Path(folder), int(port), fsync).run()
+    _Guard(Path(folder), int(port)).run()
 
 
 if __name__ == "__main__":

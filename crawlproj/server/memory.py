@@ -79,7 +79,7 @@ class Pressure:
         """Redis took one."""
         self._refused = False
 
-    def log(self, links: int, is_stuck: bool) -> None:
+    def log(self, links: int, *, is_stuck: bool) -> None:
         """Say what is happening and what to do: now and then while it lasts, and when it ends."""
         if not self.is_tight or not links:
             if self._was_tight and not self.is_tight:

@@ -69,7 +69,7 @@ class Admission:
         if groups is not None and groups.is_full:
             return None
         while lease := self.worker.take():
-            attempt = Attempt(lease, self.worker.now)
+            attempt = Attempt(lease, self.worker.links_found)
             if groups is not None and groups.seek(attempt):
                 continue
             request = self.request_of(attempt)
@@ -106,7 +106,7 @@ class Admission:
         if may_repeat and (found := self._pattern_of(lease, request)):
             attempt.decide(found)
             return None
-        if refusal := self._refusal(lease.host, request):
+        if refusal := self.politeness.outcome_for(lease.host, request.url):
             attempt.decide(_of_check(refusal, attempt) if CHECK in request.meta else refusal)
             return None
         if is_revisit and self.refresh is not None:
@@ -116,11 +116,6 @@ class Admission:
         elif self.earlier is not None:
             self.earlier.prepare(request)
         return request
-
-    def _refusal(self, host: str, request: Request) -> Outcome | None:
-        """What the host's robots.txt makes of it, if it keeps us from it or is not known yet."""
-        permission = self.politeness.permission
-        return None if permission is None else permission.outcome_for(host, request.url)
 
     def _pattern_of(self, lease: Lease, request: Request) -> SetAside | None:
         """The pattern that it belongs to, if that is set aside."""

@@ -10,7 +10,7 @@ from crawlproj.discover.stage import LinkDiscovery, make_discovery, make_refresh
 from crawlproj.fetch.cookies import NOT_SHARED, CookiesMiddleware, SharedCookies
 from crawlproj.fetch.resolving import SystemResolver
 from crawlproj.politeness.stage import Politeness, make_politeness, retry_delay_of
-from crawlproj.running import EarlierCrawl, PageAttributes, PageExtraction
+from crawlproj.running import EarlierCrawl, PageAttributes, PageExtraction, Refresh
 from crawlproj.worker.admission import Admission, limits_of
 from crawlproj.worker.crawl import Crawl
 from crawlproj.worker.crawl_hooks import CrawlHooks
@@ -35,8 +35,8 @@ def assemble(process: WorkerProcess, config: Config) -> Crawl:
     links = make_discovery(
         worker, config, plan.rules, politeness.queue_robots_txt, process.reports.tables.link_table
     )
-    _connect(process, config, politeness, links)
-    refresh = links.sitemaps.refresh = make_refresher(process.frontier, process.spider)
+    refresh = make_refresher(process.frontier, process.spider)
+    _connect(process, config, politeness, links, refresh)
     earlier = _make_earlier(process, config, links)
     entrance = make_entrance(process, config, worker, tracking, politeness.queue_robots_txt)
 
@@ -73,15 +73,23 @@ def assemble(process: WorkerProcess, config: Config) -> Crawl:
 
 
 def _connect(
-    process: WorkerProcess, config: Config, politeness: Politeness, links: LinkDiscovery
+    process: WorkerProcess,
+    config: Config,
+    politeness: Politeness,
+    links: LinkDiscovery,
+    refresh: Refresh | None,
 ) -> None:
-    """Let pages and robots.txt files come to those who want them."""
+    """Let pages and robots.txt files come to those who want them, and pages that are due be
+    revisited."""
+    if refresh is not None:
+        links.sitemaps.refresh = refresh
+        process.frontier.before_lease = refresh.wake
     if links.near is not None:
         process.engine.before_item_pipelines(links.near.mark)
     if process.frontier.plan.archive:
         process.reports.keep_archive(process.frontier)
-    if politeness.permission is not None and config.sitemaps:
-        politeness.permission.offer_sitemaps_to(links.sitemaps.offer)
+    if config.sitemaps:
+        politeness.offer_sitemaps_to(links.sitemaps.offer)
 
 
 def _make_worker(process: WorkerProcess, config: Config, hooks: CrawlHooks) -> Worker:

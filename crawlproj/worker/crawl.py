@@ -62,7 +62,7 @@ class Crawl:
     on_handed_in: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.heartbeat = HeartbeatReport(self.worker.tally, self.config.lease_timeout_s)
+        self.heartbeat_report = HeartbeatReport(self.worker.tally, self.config.lease_timeout_s)
 
     # For others (running.py)
 
@@ -129,7 +129,7 @@ class Crawl:
     def about_worker(self) -> dict[str, Any]:
         """What a heartbeat tells; the stats say then what the exchange has cost so far."""
         self._count_exchange()
-        return self.heartbeat.fields(self.worker.links_without_room)
+        return self.heartbeat_report.fields(self.worker.links_without_room)
 
     def _count_exchange(self) -> None:
         stats = self.process.crawler.stats

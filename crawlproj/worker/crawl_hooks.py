@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from crawlproj.errors import CrawlError
-from crawlproj.frontier.messages import Lease, Push, Settlement, State
+from crawlproj.frontier.messages import Lease, Lost, Push, Settlement, State
 from crawlproj.frontier.outcomes import Attempt
 from crawlproj.frontier.records import summarise
 from crawlproj.plural import counted
@@ -30,11 +30,11 @@ class CrawlHooks(Hooks):
         self._process = process
         self.store = process.reports.store
 
-    async def verdict(self, ended: Attempt) -> tuple[int, Settlement]:
+    async def settlement_of(self, ended: Attempt) -> tuple[int, Settlement]:
         settlement = self.crawl.plan.retry_policy.settlement(ended)
         if self.crawl.refresh is not None:
             settlement = self.crawl.refresh.settle(ended, settlement)
-        self.crawl.heartbeat.recent.note(ended, settlement)
+        self.crawl.heartbeat_report.recent.note(ended, settlement)
         if settlement.verdict == "dead":
             await self._process.reports.dead(ended, settlement.reason)
         return ended.lease.shard, settlement
@@ -51,7 +51,7 @@ class CrawlHooks(Hooks):
             )
 
     def leave(self) -> None:
-        report = self.crawl.heartbeat
+        report = self.crawl.heartbeat_report
         if not report.is_draining:
             report.is_draining = True
             logger.info("This worker was taken out of service: it hands in what it has and leaves")
@@ -80,8 +80,7 @@ class CrawlHooks(Hooks):
 
     async def prepare(self, leases: list[Lease]) -> None:
         await self.crawl.links.quarantine.refresh()
-        if self.crawl.politeness.permission is not None:
-            await self.crawl.politeness.permission.learn(leases)
+        await self.crawl.politeness.learn(leases)
         if self.crawl.cookies is not None:
             await self.crawl.cookies.learn(leases)
         if self.crawl.earlier is not None:
@@ -91,11 +90,10 @@ class CrawlHooks(Hooks):
         if self.crawl.cookies is not None:
             await self.crawl.cookies.share()
 
-    async def report_lost(self, dead: list[tuple[str, float, bytes]]) -> None:
+    async def report_lost(self, dead: list[Lost]) -> None:
         # Repeated if Redis is away: rows come last, once.
-        if self.crawl.politeness.permission is not None:
-            await self.crawl.politeness.permission.lost(dead)
-        await self._process.reports.lost(dead)
+        await self.crawl.politeness.lost(dead)
+        await self._process.reports.lost([summarise(one.host, one.entry) for one in dead])
 
     def update_holds(self, held_ms: dict[str, int]) -> None:
         self.crawl.politeness.holds.update(held_ms)

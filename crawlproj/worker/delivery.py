@@ -13,15 +13,16 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 from redis.exceptions import OutOfMemoryError
 
 from crawlproj import failpoints
+from crawlproj.config import Config
 from crawlproj.frontier.combined import all_of, take_outrun
 from crawlproj.frontier.levels import is_robots_txt
 from crawlproj.frontier.messages import Kind, Push
@@ -31,7 +32,8 @@ from crawlproj.frontier.shard import Shard
 from crawlproj.plural import counted
 from crawlproj.server.memory import Pressure
 from crawlproj.worker.fresh_seeds import FreshSeeds
-from crawlproj.worker.outbox import Ended, Outbox, Settled, verdicts
+from crawlproj.worker.outages import RetryUntilAvailable
+from crawlproj.worker.outbox import Ended, Outbox, Settled, settlements
 
 if TYPE_CHECKING:
     from crawlproj.frontier.frontier import Frontier
@@ -39,7 +41,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-T = TypeVar("T")
+MOST_WAITING, WATERMARK = Config.backlog, Config.watermark
+"""Of a worker that is not told otherwise."""
+
 PUSH_AT_ONCE = 500
 """URLs in one script call: Redis does nothing else meanwhile."""
 
@@ -65,12 +69,6 @@ class Part(NamedTuple):
     seen_locally: int
 
 
-class RetryUntilAvailable(Protocol):
-    """Does an operation, however long Redis is away."""
-
-    def __call__(self, operation: Callable[[], Awaitable[T]], /) -> Awaitable[T]: ...
-
-
 class Delivery:
     """The way from a worker to the frontier. One `run` at a time."""
 
@@ -93,7 +91,7 @@ class Delivery:
         self.scope: set[str] = set()
         self.seeds = FreshSeeds()
         self.seen_locally = 0
-        self.goes_on = False
+        self.reopens_crawl = False
         """True if what waits opens a crawl again that others have ended."""
         self._parts: list[deque[Part]] = []
         self._batch_size = 0
@@ -111,16 +109,16 @@ class Delivery:
         urgent = item.kind == Kind.UNFILTERED and is_robots_txt(item.level)
         return self.outbox.add(item, once=once, urgent=urgent)
 
-    def waits(self, key: str) -> bool:
-        """True if a link of this key is collected already; counted as a duplicate."""
-        is_known = self.outbox.meet(key)
+    def count_if_waiting(self, key: str) -> bool:
+        """True if a link of this key is collected already, which counts it as a duplicate."""
+        is_known = self.outbox.find_again(key)
         self.seen_locally += is_known
         return is_known
 
     @property
-    def now(self) -> int:
-        """The moment, as a page that begins notes it."""
-        return self.outbox.now
+    def links_found(self) -> int:
+        """How many were found so far, as a page notes it when it begins."""
+        return self.outbox.links_found
 
     def end(self, attempt: Attempt) -> None:
         """Collect a page that has ended."""
@@ -182,7 +180,8 @@ class Delivery:
             settled = await self._settle_ended(judged, writing)
         finally:
             writing.cancel()
-        self.pressure.log(len(self.outbox), self._must_go_on())
+        # Redis has refused what must be pushed anyway and still waits.
+        self.pressure.log(len(self.outbox), is_stuck=self._must_push_anyway())
         return settled
 
     async def push_now(self, pushes: list[Push]) -> None:
@@ -199,7 +198,7 @@ class Delivery:
         try:
             while waiting > 0 or self._parts or (is_last and self.seen_locally):
                 await self._retry_until_available(self.pressure.look)
-                if self.pressure.is_tight and not (in_any_case or self._must_go_on()):
+                if self.pressure.is_tight and not (in_any_case or self._must_push_anyway()):
                     return
                 await self._push_some()
                 waiting -= self._batch_size
@@ -208,7 +207,8 @@ class Delivery:
             self.pressure.refused()
             self._halve()
 
-    def _must_go_on(self) -> bool:
+    def _must_push_anyway(self) -> bool:
+        """Whether links cannot wait any longer for room below the watermark."""
         waited_s = time.monotonic() - self._moved_at
         return self.is_full or self.outbox.is_urgent or waited_s >= PATIENCE_S
 
@@ -227,13 +227,13 @@ class Delivery:
             await self._reopen_for_seed()
         self._parts = []
         self.outbox.gone(self._batch_size)
-        self.goes_on = self.goes_on and bool(self.outbox)
+        self.reopens_crawl = self.reopens_crawl and bool(self.outbox)
 
     async def _reopen_for_seed(self) -> None:
         """A new seed that comes just when others have ended the crawl opens it again."""
         late = [item for parts in self._parts for part in parts for item in part.items]
         seeds = [item for item in late if item.kind == Kind.SEED]
-        if self.goes_on or await self._retry_until_available(
+        if self.reopens_crawl or await self._retry_until_available(
             partial(self._frontier.has_new, seeds)
         ):
             more = counted(len(seeds), "seed") if seeds else counted(len(late), "URL")
@@ -322,11 +322,11 @@ class Delivery:
         return len(self.outbox.ended)
 
     async def _judge(self, ended: Ended[Attempt]) -> None:
-        if ended.verdict is None:
-            ended.verdict = await self._hooks.verdict(ended.page)
+        if ended.settlement is None:
+            ended.settlement = await self._hooks.settlement_of(ended.page)
             ended.judged_at_s = time.monotonic()
             if self._store is not None:
-                ended.row = self._store.take(ended.page, ended.verdict[1])
+                ended.row = self._store.take(ended.page, ended.settlement[1])
 
     async def _settle_ended(self, judged: int, writing: asyncio.Task[None]) -> Settled:
         """Settle those of the judged whose links have gone and which the store has, once their rows
@@ -344,13 +344,13 @@ class Delivery:
         return settled
 
     async def _settle(self, pages: list[Ended[Attempt]]) -> Settled:
-        ended = verdicts(pages)
+        ended = settlements(pages)
         settling = self._frontier.settling(ended, self._hooks.new_items())
         late = await self._retry_until_available(settling)
         outrun = take_outrun(self._frontier.shards)
         if not (late or outrun):
             return Settled(ended, ended)
-        held = {(one.page.lease.shard, one.page.lease.token): one.page for one in pages}
+        held = {one.page.lease.name: one.page for one in pages}
         certain = [*(late - settling.doubtful), *outrun]
         refused = [(held[name], outrun.get(name)) for name in certain if name in held]
         await self._hooks.refused(refused)
@@ -379,7 +379,7 @@ class Delivery:
             await self._judge(one)
             one.is_kept = True
         if new:
-            kept = [(shard, replace(one, verdict="keep")) for shard, one in verdicts(new)]
+            kept = [(shard, replace(one, verdict="keep")) for shard, one in settlements(new)]
             await self._retry_until_available(self._frontier.settling(kept))
 
     async def _write_rows(self, judged: int) -> None:

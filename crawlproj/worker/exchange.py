@@ -21,7 +21,7 @@ from crawlproj.frontier.outcomes import Attempt
 from crawlproj.frontier.refusals import WorkerDeclaredDead
 from crawlproj.running import Tally
 from crawlproj.server.memory import LOOK_EVERY_S
-from crawlproj.worker.delivery import Delivery
+from crawlproj.worker.delivery import MOST_WAITING, WATERMARK, Delivery
 from crawlproj.worker.heartbeat import BEATS_A_TIMEOUT, Heartbeat
 from crawlproj.worker.hooks import Hooks
 from crawlproj.worker.known_scope import KnownScope
@@ -56,8 +56,8 @@ class Worker:
         connections: int,
         lease_timeout_s: float,
         pushes_every_link: bool = False,
-        most_waiting: int = 20_000,
-        watermark: float = 0.85,
+        most_waiting: int = MOST_WAITING,
+        watermark: float = WATERMARK,
     ) -> None:
         self.frontier = frontier
         self.hooks = hooks
@@ -79,7 +79,7 @@ class Worker:
             most_waiting=most_waiting,
             watermark=watermark,
         )
-        self.waits = self._delivery.waits
+        self.count_if_waiting = self._delivery.count_if_waiting
         self._reclaiming = Reclaiming(frontier, hooks, self._retry_until_available)
         self._scope = KnownScope(frontier, self._delivery.scope)
         self._heartbeat = Heartbeat(frontier, hooks, self._buffer, lease_timeout_s)
@@ -102,8 +102,9 @@ class Worker:
         await self._reclaiming.bury()
         await self._retry_until_available(self.frontier.warm)
         self._served_by = self.frontier.servers
-        watch = partial(self._heartbeat.watch, self.hooks.break_off)
-        self._loops.start(self._lease_loop, self._flush_loop, self._beat_loop, watch)
+        self._loops.start(
+            self._lease_loop, self._flush_loop, self._beat_loop, self._heartbeat.watch
+        )
 
     def take(self) -> Lease | None:
         """The next URL to fetch, if one is at hand and it is still certain that it is ours."""
@@ -134,9 +135,9 @@ class Worker:
         """False once others may soon count this worker as dead: it must not fetch any more."""
         return self._heartbeat.left_s > 0
 
-    def seen(self, host: str, key: str) -> bool:
-        """True if the key is known to have been taken in; counted as a duplicate. Never, where
-        the frontier is to count every link."""
+    def count_if_seen(self, host: str, key: str) -> bool:
+        """True if the key is known to have been taken in, which counts it as a duplicate. Never,
+        where the frontier is to count every link."""
         if self._pushes_every_link or not self.frontier.seen(host, key):
             return False
         self._delivery.seen_locally += 1
@@ -154,9 +155,9 @@ class Worker:
         self._flush_wake.set()
 
     @property
-    def now(self) -> int:
-        """The moment, as a request that begins notes it."""
-        return self._delivery.now
+    def links_found(self) -> int:
+        """How many were found so far, as a request notes it when it begins (outbox.py)."""
+        return self._delivery.links_found
 
     def end(self, attempt: Attempt) -> None:
         """Collect a request that has ended."""
@@ -227,9 +228,9 @@ class Worker:
     async def give_back(self, but: int = 0, shards: tuple[int, ...] | None = None) -> None:
         """Return what was leased and not begun, but for the first ones; of all shards, or some."""
         if leases := self._buffer.take_out(but, shards):
-            verdicts = [(one.shard, Settlement(one.token, "return")) for one in leases]
-            await self._retry_until_available(self.frontier.settling(verdicts))
-            self._buffer.settled(verdicts)
+            returned = [(one.shard, Settlement(one.token, "return")) for one in leases]
+            await self._retry_until_available(self.frontier.settling(returned))
+            self._buffer.settled(returned)
 
     async def push_now(self, pushes: list[Push]) -> None:
         """Push seeds and return when the frontier has them; raises CrawlFinished if it will not
@@ -238,9 +239,9 @@ class Worker:
             await self._delivery.push_now(pushes)
         self._lease_wake.set()
 
-    def go_on(self) -> None:
-        """What waits here goes on with the crawl, also if others have ended it."""
-        self._delivery.goes_on = True
+    def reopen_if_finished(self) -> None:
+        """What waits here opens the crawl again, if others have ended it."""
+        self._delivery.reopens_crawl = True
 
     async def close(self) -> None:
         """Stop the loops, hand in everything, say goodbye; give up if Redis or the disk stays

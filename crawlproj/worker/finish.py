@@ -56,7 +56,7 @@ class StateHandler:
     async def _act(self, state: State) -> None:
         worker, engine, reason = self._worker, self._process.engine, self._process.idle.reason
         if state == "running" and self._process.has_more():  # handlers of spider_idle have added it
-            worker.go_on()
+            worker.reopen_if_finished()
         elif state == "stopping":
             await worker.give_back()
             if worker.is_idle or worker.is_stuck:

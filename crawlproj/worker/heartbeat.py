@@ -4,7 +4,6 @@ once the heartbeat has been missing for the lease timeout."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 from crawlproj.frontier.clock import clock_s
 from crawlproj.frontier.frontier import Frontier
@@ -60,11 +59,11 @@ class Heartbeat:
         if renewed.is_to_leave:
             self._hooks.leave()
 
-    async def watch(self, break_off: Callable[[], None]) -> None:
+    async def watch(self) -> None:
         """Have what is under way broken off before others may begin with it, for ever."""
         while True:
             while (left_s := self.left_s) > 0:
                 await asyncio.sleep(left_s)
-            break_off()
+            self._hooks.break_off()
             while self.left_s <= 0:
                 await asyncio.sleep(LOOK_EVERY_S)

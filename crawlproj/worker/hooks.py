@@ -1,7 +1,7 @@
 """What a worker calls at the crawl that it works for: to ask, and to let it know.
 
 Each method does nothing unless it is overridden: a crawl overrides all of them (crawl_hooks.py), a
-test those that it looks at. `verdict` must be overridden by all.
+test those that it looks at. `settlement_of` must be overridden by all.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from crawlproj.frontier.messages import Lease, Push, Settlement, State
+from crawlproj.frontier.messages import Lease, Lost, Push, Settlement, State
 from crawlproj.frontier.outcomes import Attempt
 
 
@@ -48,8 +48,8 @@ class Hooks:
     store: Store | None = None
     """Where pages must be before they are settled; None: pages are not kept."""
 
-    async def verdict(self, ended: Attempt) -> tuple[int, Settlement]:
-        """What becomes of a request that has ended, and in which shard its lease is."""
+    async def settlement_of(self, ended: Attempt) -> tuple[int, Settlement]:
+        """How the lease of a request that has ended is settled, after the shard that it is in."""
         raise NotImplementedError
 
     # Scrapy's engine
@@ -94,7 +94,7 @@ class Hooks:
     async def share(self) -> None:
         """Tell other workers what they must know before they are given what is pushed next."""
 
-    async def report_lost(self, dead: list[tuple[str, float, bytes]]) -> None:
+    async def report_lost(self, dead: list[Lost]) -> None:
         """These URLs were lost with their workers too often. Repeated if Redis is away."""
 
     def update_holds(self, held_ms: dict[str, int]) -> None:

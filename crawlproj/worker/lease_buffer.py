@@ -1,8 +1,5 @@
 """The leases of a worker: those that wait to be begun, the names of all that it has, and how many
-it should have.
-
-A lease has a name, its shard and its token, by which a reply that comes twice, or late, is known.
-"""
+it should have."""
 
 from __future__ import annotations
 
@@ -12,14 +9,12 @@ from collections.abc import Collection, Iterable
 
 from crawlproj import failpoints
 from crawlproj.frontier.frontier import Frontier
-from crawlproj.frontier.messages import Lease, Settlement
+from crawlproj.frontier.messages import Lease, LeaseName, Settlement
 from crawlproj.plural import counted, plural
 from crawlproj.worker.hooks import Hooks
 from crawlproj.worker.prefetch import Prefetch
 
 logger = logging.getLogger(__name__)
-
-Name = tuple[int, int]
 
 
 class LeaseBuffer:
@@ -30,15 +25,15 @@ class LeaseBuffer:
         self._hooks = hooks
         self.prefetch = Prefetch(usual)
         self.waiting: deque[Lease] = deque()
-        self.names: set[Name] = set()
+        self.names: set[LeaseName] = set()
         """Of those that wait, and of those that are begun and not settled."""
 
     async def adopt(self, leases: list[Lease]) -> None:
         """Take up those that are not in hand yet: a reply may have been lost."""
         await self._hooks.prepare(leases)
-        new = [one for one in leases if (one.shard, one.token) not in self.names]
-        self.names.update((one.shard, one.token) for one in new)
-        self.waiting.extend(new)
+        new = {name: one for one in leases if (name := one.name) not in self.names}
+        self.names.update(new)
+        self.waiting.extend(new.values())
         if new:
             self._hooks.wake()
         failpoints.reached("leased")
@@ -47,12 +42,12 @@ class LeaseBuffer:
         """Take over what Redis says is this worker's: others may have some of it by now, and the
         reply that brought some of it may have been lost."""
         before = set(self.names)
-        held = {(one.shard, one.token): one for one in await self._frontier.held_leases()}
-        begun = before - {(one.shard, one.token) for one in self.waiting}
+        held = {one.name: one for one in await self._frontier.held_leases()}
+        begun = before - {one.name for one in self.waiting}
         unbegun = [one for name, one in held.items() if name not in begun]
         in_turn = await self._frontier.in_turn(unbegun)
-        await self.adopt([one for one in in_turn if (one.shard, one.token) not in before])
-        mine = begun & held.keys() | {(one.shard, one.token) for one in in_turn}
+        await self.adopt([one for one in in_turn if one.name not in before])
+        mine = begun & held.keys() | {one.name for one in in_turn}
         if lost := self._lose(before - mine):
             what = f"{counted(lost, 'URL')} {plural(lost, 'is')}"
             logger.warning("%s no longer this worker's: others have them", what)
@@ -67,22 +62,22 @@ class LeaseBuffer:
         self.waiting.extend(one for one in reversed(rest) if one.shard not in shards)
         return [one for one in rest if one.shard in shards]
 
-    async def let_go(self, outrun: Collection[Name]) -> None:
+    async def let_go(self, outrun: Collection[LeaseName]) -> None:
         """Return what waits of these: another worker has settled it."""
-        unbegun = {(one.shard, one.token) for one in self.waiting}
+        unbegun = {one.name for one in self.waiting}
         needless = unbegun.intersection(outrun)
         if self._lose(needless):
             returned = [(shard, Settlement(token, "return")) for shard, token in needless]
             await self._frontier.settle(returned)
 
-    def settled(self, verdicts: Iterable[tuple[int, Settlement]]) -> None:
+    def settled(self, ended: Iterable[tuple[int, Settlement]]) -> None:
         """These have ended."""
-        self.names.difference_update((shard, one.token) for shard, one in verdicts)
+        self.names.difference_update((shard, one.token) for shard, one in ended)
 
-    def _lose(self, names: Collection[Name]) -> int:
+    def _lose(self, names: Collection[LeaseName]) -> int:
         """Others have these; returns how many of them were waiting."""
-        lost = [one for one in self.waiting if (one.shard, one.token) in names]
+        lost = [one for one in self.waiting if one.name in names]
         if lost:
             self.waiting = deque(one for one in self.waiting if one not in lost)
-            self.names.difference_update((one.shard, one.token) for one in lost)
+            self.names.difference_update(one.name for one in lost)
         return len(lost)

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from redis.exceptions import ResponseError
 
@@ -26,6 +26,12 @@ AWAY: tuple[type[Exception], ...] = (*OUTAGE, OSError)
 """Redis cannot answer now and may later: wait for it."""
 
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 2.0
+
+
+class RetryUntilAvailable(Protocol):
+    """Does an operation, however long Redis is away."""
+
+    def __call__(self, operation: Callable[[], Awaitable[T]], /) -> Awaitable[T]: ...
 
 
 class Outages:

@@ -20,9 +20,9 @@ from crawlproj.frontier.messages import Push, Settlement
 
 
 class Begun(Protocol):
-    """A page that was begun at the moment `since` (`Outbox.now`)."""
+    """A page, with what `Outbox.links_found` was when it began."""
 
-    since: int
+    links_found_before: int
 
 
 Page = TypeVar("Page", bound=Begun)
@@ -35,7 +35,8 @@ class Ended(Generic[Page]):
 
     page: Page
     needs: int
-    verdict: tuple[int, Settlement] | None = None
+    settlement: tuple[int, Settlement] | None = None
+    """With the shard of its lease, once it is judged."""
     judged_at_s: float = 0.0
     row: int = 0
     is_kept: bool = False
@@ -50,18 +51,16 @@ class Outbox(Generic[Page]):
         self._gone = 0
         self._positions: dict[str, int] = {}
         self._urgent = 0
-        self._meetings = 0
-        # Meeting and position, of those that no later meeting outdoes: positions fall.
+        self.links_found = 0
+        """How often a link was found so far, a new one or one that waits here; a page notes it when
+        it begins."""
+        # Pairs of links_found and position; positions fall, because a later find at a higher
+        # position replaces earlier ones.
         self._farthest: list[tuple[int, int]] = []
 
     def __len__(self) -> int:
         """Links that wait."""
         return len(self._links)
-
-    @property
-    def now(self) -> int:
-        """The moment, as a page that begins notes it."""
-        return self._meetings
 
     @property
     def is_urgent(self) -> bool:
@@ -70,7 +69,7 @@ class Outbox(Generic[Page]):
 
     def add(self, link: Push, *, once: bool, urgent: bool = False) -> bool:
         """Collect a link; False if it is to come but once and waits already."""
-        if once and self.meet(link.key):
+        if once and self.find_again(link.key):
             return False
         self._links.append(link)
         position = self._gone + len(self._links)
@@ -78,21 +77,21 @@ class Outbox(Generic[Page]):
             self._positions[link.key] = position
         if urgent:
             self._urgent = position
-        self._meet(position)
+        self._count_found(position)
         return True
 
-    def meet(self, key: str) -> bool:
+    def find_again(self, key: str) -> bool:
         """A link of this key has been found: True if it waits already. Pages that are under way
         wait for it then."""
         position = self._positions.get(key)
         if position is None:
             return False
-        self._meet(position)
+        self._count_found(position)
         return True
 
     def end(self, page: Page) -> None:
         """A page has ended."""
-        first = bisect_left(self._farthest, (page.since,))
+        first = bisect_left(self._farthest, (page.links_found_before,))
         needs = self._farthest[first][1] if first < len(self._farthest) else 0
         self.ended.append(Ended(page, needs))
 
@@ -119,11 +118,11 @@ class Outbox(Generic[Page]):
         self.ended = waiting + rest
         return ready
 
-    def _meet(self, position: int) -> None:
+    def _count_found(self, position: int) -> None:
         while self._farthest and self._farthest[-1][1] <= position:
             self._farthest.pop()
-        self._farthest.append((self._meetings, position))
-        self._meetings += 1
+        self._farthest.append((self.links_found, position))
+        self.links_found += 1
 
 
 class Settled(NamedTuple):
@@ -133,13 +132,14 @@ class Settled(NamedTuple):
     accepted: list[tuple[int, Settlement]]
 
 
-def verdicts(pages: list[Ended[Page]]) -> list[tuple[int, Settlement]]:
-    """As of now: the rest of a host is counted from the end of its request."""
+def settlements(pages: list[Ended[Page]]) -> list[tuple[int, Settlement]]:
+    """How pages that were judged are settled now. The pause of a host runs from the end of its
+    request: the time that has passed since they were judged is added."""
     now_s = time.monotonic()
     found = []
     for one in pages:
-        assert one.verdict is not None
-        shard, settlement = one.verdict
+        assert one.settlement is not None
+        shard, settlement = one.settlement
         waited_ms = int((now_s - one.judged_at_s) * 1000)
         ago_ms = settlement.ended_ago_ms + waited_ms
         found.append((shard, replace(settlement, ended_ago_ms=ago_ms)))

@@ -127,7 +127,7 @@ def _hold_reason(attempt: Attempt) -> str:
     """Why its host is to be left alone, whatever becomes of the URL."""
     if attempt.error is not None:
         return meaning_of(attempt.error).reason
-    return f"http_{attempt.last_status}" if attempt.last_status else ""
+    return f"http_{attempt.server_status}" if attempt.server_status else ""
 
 
 def failure_reason(attempt: Attempt) -> str:
@@ -146,7 +146,7 @@ def failure_reason(attempt: Attempt) -> str:
 def _refused_status(attempt: Attempt) -> int:
     """The status of a response that no callback was given for being no success; 0 if there was
     none. A redirect that a middleware has given up is not judged by its status."""
-    status = attempt.status or (attempt.last_status if attempt.last_status >= 400 else 0)
+    status = attempt.status or (attempt.server_status if attempt.server_status >= 400 else 0)
     return 0 if attempt.is_delivered or 200 <= status < 300 else status
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
     from crawlproj.frontier.outcomes import Attempt
+    from crawlproj.frontier.records import EntrySummary
     from crawlproj.running import (
         CloserReading,
         EarlierCrawl,
@@ -73,7 +74,7 @@ class Reports(Protocol):
 
     async def dead(self, attempt: Attempt, reason: str) -> None: ...
 
-    async def lost(self, dead: list[tuple[str, float, bytes]]) -> None: ...
+    async def lost(self, dead: Iterable[EntrySummary]) -> None: ...
 
     async def refused(self, ended: Iterable[tuple[Attempt, int | None]]) -> None: ...
 

@@ -11,8 +11,9 @@ from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.messages import Reclaimed
 from crawlproj.frontier.shard import Shard
 from crawlproj.plural import counted
-from crawlproj.worker.delivery import DISK_S, RetryUntilAvailable
+from crawlproj.worker.delivery import DISK_S
 from crawlproj.worker.hooks import Hooks
+from crawlproj.worker.outages import RetryUntilAvailable
 
 logger = logging.getLogger(__name__)
 

@@ -71,7 +71,7 @@ class Requests:
 
     def seed(self, request: Request) -> Push:
         """A request that somebody has pushed as a seed; raises UrlError or RecordError."""
-        found = self._seen.address(request)
+        found = self._seen.key_of(request)
         self._queue_robots_txt(found.host)
         kind = Kind.UNFILTERED if request.dont_filter else Kind.SEED
         entry = self._encode(request, found.host)
@@ -79,7 +79,7 @@ class Requests:
 
     def _enqueue(self, request: Request) -> bool:
         self._advise_on_cookies(request)
-        found = self._seen.address(request)
+        found = self._seen.key_of(request)
         sent_on = self._tracking.sent_on(request)
         if sent_on and self._tracking.is_sent_back(request, sent_on):
             sent_on.decide(Retry(self._encode_again(request, found.host, sent_on)))

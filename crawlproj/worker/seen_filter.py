@@ -16,7 +16,7 @@ from scrapy.utils.request import RequestFingerprinter
 from scrapy_redis.dupefilter import RFPDupeFilter
 
 from crawlproj.frontier import seen_keys
-from crawlproj.frontier.records import Address, address
+from crawlproj.frontier.records import RequestKey, key_of_url
 from crawlproj.urls import DROPPED_PARAMS
 
 if TYPE_CHECKING:
@@ -65,21 +65,21 @@ class SeenFilter(RFPDupeFilter):  # type: ignore[misc]
         self._drop = identity.drop
         self._by_url = identity.by_url and type(self._fingerprinter) is RequestFingerprinter
 
-    def address(self, request: Request) -> Address:
+    def key_of(self, request: Request) -> RequestKey:
         """The request's queue and its key: what the project's fingerprinter says; where links are
         ours the URL of a plain GET, else a fingerprint that counts method and body too."""
-        found = address(request.url, self._drop)
+        found = key_of_url(request.url, self._drop)
         if not self._by_url:
             digest = self._fingerprinter.fingerprint(request)
-            return Address(found.host, seen_keys.fingerprint(digest))
+            return RequestKey(found.host, seen_keys.fingerprint(digest))
         if request.method == "GET" and not request.body:
             return found
-        return Address(found.host, self.request_fingerprint(request))
+        return RequestKey(found.host, self.request_fingerprint(request))
 
     def request_seen(self, request: Request) -> bool:
-        """True if the request is known to have been taken in."""
-        found = self.address(request)
-        return self._worker is not None and self._worker.seen(found.host, found.key)
+        """True if the request is known to have been taken in, which counts it as a duplicate."""
+        found = self.key_of(request)
+        return self._worker is not None and self._worker.count_if_seen(found.host, found.key)
 
     def clear(self) -> None:
         """What has been seen belongs to the crawl, not to a worker: only purging forgets it."""

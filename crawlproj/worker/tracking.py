@@ -10,6 +10,7 @@ from scrapy import Request, signals
 
 from crawlproj import failpoints
 from crawlproj.errors import NoLongerOurs
+from crawlproj.frontier.messages import LeaseName
 from crawlproj.frontier.outcomes import Attempt, Done, PutOff
 from crawlproj.frontier.records import LEASE
 from crawlproj.worker.outcome import BROKEN_OFF_MS
@@ -31,7 +32,7 @@ class Tracking:
     """The leases that the engine works on, and what is known of each so far."""
 
     def __init__(self, on_end: Callable[[Attempt], None]) -> None:
-        self._held: dict[tuple[int, int], Attempt] = {}
+        self._held: dict[LeaseName, Attempt] = {}
         self._begun: dict[Request, Attempt] = {}
         self._on_end = on_end
 
@@ -48,7 +49,7 @@ class Tracking:
 
     def begin(self, request: Request, attempt: Attempt) -> None:
         """The engine gets this request now."""
-        name = (attempt.lease.shard, attempt.lease.token)
+        name = attempt.lease.name
         request.meta[LEASE] = name
         self._held[name] = self._begun[request] = attempt
 
@@ -102,7 +103,7 @@ class Tracking:
 
     def _ended(self, request: Request) -> None:
         if attempt := self._begun.pop(request, None):
-            self._held.pop((attempt.lease.shard, attempt.lease.token), None)
+            self._held.pop(attempt.lease.name, None)
             self._on_end(attempt)
 
 

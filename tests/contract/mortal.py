@@ -57,7 +57,7 @@ async def hand_in(
 
 @dataclass(slots=True)
 class JudgedAttempt(Attempt):
-    """An attempt whose verdict is known."""
+    """An attempt whose settlement is known."""
 
     settlement: Settlement | None = None
 
@@ -69,9 +69,9 @@ def judged(settlement: Settlement) -> Attempt:
 
 
 class Judged(Hooks):
-    """Hooks that know no verdict but that of an attempt that brings it."""
+    """Hooks that know no settlement but that of an attempt that brings it."""
 
-    async def verdict(self, ended: Attempt) -> tuple[int, Settlement]:
+    async def settlement_of(self, ended: Attempt) -> tuple[int, Settlement]:
         assert isinstance(ended, JudgedAttempt)
         assert ended.settlement is not None
         return 0, ended.settlement

@@ -57,7 +57,7 @@ def test_relative_links_are_made_normal_until_they_are_known_in_their_folder(
 ) -> None:
     worker = an_offline_worker()
     discovery = discovery_of(worker)
-    monkeypatch.setattr(worker, "seen", lambda host, key: True)
+    monkeypatch.setattr(worker, "count_if_seen", lambda host, key: True)
     asked: list[str] = []
     made = discovery.normal
     monkeypatch.setattr(

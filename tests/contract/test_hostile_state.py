@@ -24,7 +24,7 @@ from crawlproj.frontier.messages import Lease, Push
 from crawlproj.frontier.outcomes import PutOff
 from crawlproj.frontier.pacing import RetryDelay
 from crawlproj.frontier.plan import Plan
-from crawlproj.frontier.records import RecordError, address, decode
+from crawlproj.frontier.records import RecordError, decode, key_of_url
 from crawlproj.frontier.refusals import CrawlDamaged
 from crawlproj.frontier.wire import unpack
 from crawlproj.operate import status
@@ -230,7 +230,7 @@ async def test_hostile_seeds_are_rejected_each_with_its_reason_and_the_good_one_
     redis.rpush("seeds", *HOSTILE_SEEDS, good)
 
     def to_push(request: Request) -> Push:
-        host, _ = address(request.url)
+        host, _ = key_of_url(request.url)
         return seed(host, request.url.removeprefix(host))
 
     async def push(pushes: list[Push]) -> None:

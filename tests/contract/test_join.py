@@ -545,6 +545,13 @@ async def test_a_worker_that_brings_a_seed_does_not_say_that_it_waits_for_some(
     assert "waits for seeds" not in caplog.text
 
 
+async def begin_and_stop(quick: Frontier) -> None:
+    """A worker begins a crawl, and a user stops it at once."""
+    await join(quick, Config())
+    await push_all(quick, [seed("http://a", "/")])
+    assert await quick.set_state("stopping", ["running"]) == "stopped"
+
+
 async def test_who_waits_leaves_with_a_stop_also_if_the_crawl_began_and_ended_between_two_looks(
     redis_server: RedisServer,
 ) -> None:
@@ -555,9 +562,7 @@ async def test_who_waits_leaves_with_a_stop_also_if_the_crawl_began_and_ended_be
 
         next_crawl = waiting(late, lambda: True)
         assert await next_crawl.wait() == "own seed"
-        await join(quick, Config())
-        await push_all(quick, [seed("http://a", "/")])
-        assert await quick.set_state("stopping", ["running"]) == "stopped"
+        await begin_and_stop(quick)
         # Whatever it has seen before, it does not resume what was stopped, and sees that next.
         arrival = Arrival(False, epoch, next_crawl.dismissals)
         assert await join(late, Config(), arrival=arrival) is None
@@ -583,9 +588,7 @@ async def test_who_waits_leaves_with_a_stop_also_if_the_crawl_was_purged_after_o
         assert await looking == "crawl"
         assert await join(late, Config(), arrival=Arrival(False, "", next_crawl.dismissals)) is None
         epoch = late.shards[0].epoch
-        await join(quick, Config())
-        await push_all(quick, [seed("http://a", "/")])
-        assert await quick.set_state("stopping", ["running"]) == "stopped"
+        await begin_and_stop(quick)
         arrival = Arrival(False, epoch, next_crawl.dismissals)
         assert await join(late, Config(), arrival=arrival) is None
         assert await quick.state() == "stopped"
@@ -601,9 +604,7 @@ async def test_who_waits_leaves_also_if_the_crawl_was_purged_and_stopped_between
         next_crawl = waiting(late, lambda: False)
         next_crawl.dismissals = 3  # before the purge
         await purge(late)
-        await join(quick, Config())
-        await push_all(quick, [seed("http://a", "/")])
-        assert await quick.set_state("stopping", ["running"]) == "stopped"
+        await begin_and_stop(quick)
         assert await next_crawl.wait() == "stopped"
 
 

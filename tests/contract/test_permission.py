@@ -17,7 +17,7 @@ from scrapy.http import Response
 from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.levels import FIRST, MOVED
-from crawlproj.frontier.messages import Kind, Lease, Push
+from crawlproj.frontier.messages import Kind, Lease, Lost, Push
 from crawlproj.frontier.outcomes import BAD_RECORD, Attempt, Failed, Filtered, PutOff, Retry
 from crawlproj.frontier.pacing import RetryDelay
 from crawlproj.frontier.plan import Plan
@@ -205,7 +205,7 @@ async def test_a_claim_is_renewed_for_as_long_as_the_file_stands_in_the_queue_of
         await other.look(page(A))
         assert await other.ttl(A) > ASKED_S / 2
     assert other.pushed == []
-    await client.delete(f"{keys.queue_prefix('c', 0)}{MOVED}:{B}")
+    await client.delete(keys.queue("c", 0, MOVED, B))
     await client.expire(key, CLAIM_S)
     await other.look(page(A))
     assert await other.ttl(A) <= CLAIM_S
@@ -341,7 +341,7 @@ async def test_a_robots_txt_that_was_lost_with_its_workers_too_often_allows_noth
 ) -> None:
     one, other = askers
     lost = redirected(B, to=A)
-    await one.permission.lost([(lost.host, lost.level, lost.entry), (B, 0, b"\3\1/page")])
+    await one.permission.lost([Lost(lost.host, lost.level, lost.entry), Lost(B, 0, b"\3\1/page")])
     assert await other.knows(A) == "robots_unreachable"
 
 
@@ -480,5 +480,5 @@ async def test_a_robots_txt_that_was_fetched_before_it_was_lost_with_its_worker_
     one, other = askers
     file = robots_txt(A, attempts=2)
     await one.fetch(file)
-    await other.permission.lost([(A, file.level, file.entry)])
+    await other.permission.lost([Lost(A, file.level, file.entry)])
     assert await other.knows(A, "/y") is None

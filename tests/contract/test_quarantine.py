@@ -137,7 +137,7 @@ async def test_many_patterns_cost_who_looks_at_them_few_round_trips_and_who_does
         for shard in range(3):
             some = {f"http://h{n} {FORM}": pack(["repeated", n, 0, n]) for n in range(500)}
             redis.hset(keys.patterns("c", shard), mapping=some)
-        redis.rpush(f"{keys.set_aside_prefix('c', 1)}http://h7 {FORM}", b"x", b"y")
+        redis.rpush(keys.set_aside("c", 1, "http://h7", FORM), b"x", b"y")
         redis.config_resetstat()
         assert (await status.read(mine)).patterns == ()
         assert calls("llen") == 0

@@ -161,7 +161,7 @@ class WithoutScrapy(Hooks):
         self.failed: list[Exception] = []
         self.worker = Worker(frontier, self, connections=4, lease_timeout_s=60)
 
-    async def verdict(self, ended: Attempt) -> tuple[int, Settlement]:
+    async def settlement_of(self, ended: Attempt) -> tuple[int, Settlement]:
         return ended.lease.shard, Settlement(ended.lease.token, "done")
 
     def give_up(self, error: Exception) -> None:
@@ -182,13 +182,13 @@ async def test_a_worker_forgets_what_the_former_master_had_seen_though_it_was_ne
             cut_off(master, replica)
             await push_all(frontier, [lost])
             worker.known_links.add(lost.host, "/lost")
-            assert worker.seen(lost.host, lost.key)
+            assert worker.count_if_seen(lost.host, lost.key)
             await asyncio.to_thread(depose, master, replica)
             await until(
                 lambda: (lost.host, "/lost") not in worker.known_links, "the memo is cleared"
             )
             await until(lambda: not frontier.is_stale, "the replica is warm again")
-            assert not worker.seen(lost.host, lost.key)
+            assert not worker.count_if_seen(lost.host, lost.key)
             await worker.push_now([lost])
             await until(lambda: worker.take() is not None, "it is there again")
             await worker.close()

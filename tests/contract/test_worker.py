@@ -15,7 +15,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 
 from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier
-from crawlproj.frontier.messages import Push, Settlement
+from crawlproj.frontier.messages import Lost, Push, Settlement
 from crawlproj.frontier.plan import Plan
 from crawlproj.frontier.saved import SavedBytes
 from crawlproj.frontier.scripts import script
@@ -472,8 +472,8 @@ async def test_urls_that_were_lost_too_often_are_reported_though_a_later_shard_i
     reported: set[str] = set()
 
     class Reporting(Judged):
-        async def report_lost(self, dead: list[tuple[str, float, bytes]]) -> None:
-            reported.update(host for host, _, _ in dead)
+        async def report_lost(self, dead: list[Lost]) -> None:
+            reported.update(one.host for one in dead)
 
     away = frontier.shards[1].client = AwayOnce(frontier.shards[1].client)
     await asyncio.sleep(0.01)
@@ -490,8 +490,8 @@ class Witness(Judged):
         self.reported: list[str] = []
         self.saved: list[str] = []
 
-    async def report_lost(self, dead: list[tuple[str, float, bytes]]) -> None:
-        self.reported += [host for host, _, _ in dead]
+    async def report_lost(self, dead: list[Lost]) -> None:
+        self.reported += [one.host for one in dead]
 
     def flush_rows(self) -> None:
         self.saved = list(self.reported)
@@ -593,7 +593,7 @@ async def test_a_redis_that_is_away_while_lost_urls_are_reported_is_waited_for(
     tries: list[None] = []
 
     class AwayAtFirst(Witness):
-        async def report_lost(self, dead: list[tuple[str, float, bytes]]) -> None:
+        async def report_lost(self, dead: list[Lost]) -> None:
             tries.append(None)
             if len(tries) == 1:
                 raise RedisConnectionError

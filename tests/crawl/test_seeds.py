@@ -23,7 +23,7 @@ from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.messages import Kind, Push
 from crawlproj.frontier.plan import Plan
-from crawlproj.frontier.records import address, encode_link
+from crawlproj.frontier.records import encode_link, key_of_url
 from crawlproj.operate.request_log import fetch_counts
 from crawlproj.server.connection import connect
 from tests.servers.fleet import Fleet
@@ -283,7 +283,7 @@ def test_a_seed_that_is_given_again_and_again_is_fetched_once(
 
 
 def to_push(request: Any) -> Push:
-    host, key = address(request.url)
+    host, key = key_of_url(request.url)
     return Push(Kind.SEED, host, 0, encode_link("/", 0), key)
 
 

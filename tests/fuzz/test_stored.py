@@ -22,9 +22,9 @@ from crawlproj.frontier.records import (
     FORMAT,
     LEASE,
     RecordError,
-    address,
     decode,
     encode_request,
+    key_of_url,
     summarise,
 )
 from crawlproj.urls import UrlError
@@ -85,7 +85,7 @@ ANYTHING = st.recursive(
     max_leaves=12,
 )
 RECORDS = st.builds(
-    lambda address, depth, referer, rest: [address, depth, referer, rest],
+    lambda path_or_url, depth, referer, rest: [path_or_url, depth, referer, rest],
     PATHS | TEXT | ANYTHING,
     st.integers(0, 9) | ANYTHING,
     TEXT | ANYTHING,
@@ -109,7 +109,7 @@ def test_a_foreign_record_is_refused_or_a_request_to_its_own_host(entry: bytes) 
     except RecordError as error:
         assert "\n" not in str(error)
         return
-    assert address(request.url).host == HOST
+    assert key_of_url(request.url).host == HOST
     assert request.callback in (None, SPIDER.parse) or callable(request.callback)
 
 
@@ -139,7 +139,7 @@ SEEDS = st.binary(max_size=60) | st.dictionaries(
 def test_a_seed_is_taken_in_or_refused_with_a_sentence(data: bytes) -> None:
     try:
         request = parse_seed(data)
-        host = address(request.url).host
+        host = key_of_url(request.url).host
         entry = encode_request(request, host, SPIDER, MAX_BYTES)
     except (ValueError, TypeError, UrlError, CrawlError) as error:
         assert str(error)

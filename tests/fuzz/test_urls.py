@@ -9,7 +9,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from crawlproj.discover.url_shapes import looks_like_trap
-from crawlproj.frontier.records import address
+from crawlproj.frontier.records import key_of_url
 from crawlproj.urls import MAX_LENGTH, Url, UrlError, normalise, registrable_domain
 from tests.fuzz.harness import fuzzed, linear_time
 
@@ -48,7 +48,7 @@ def test_a_url_is_normal_once_and_for_all(text: str, base: Url | None, encoding:
     assert normalise(written) == normalise(written, BASE) == found
     assert written.isascii() and written.isprintable() and not set(written) & set(' \\#<>"')
     assert len(written) <= MAX_LENGTH
-    assert address(written) == (found.host, written)
+    assert key_of_url(written) == (found.host, written)
 
 
 @fuzzed(TEXTS, examples=300)

@@ -475,18 +475,18 @@ def _host(packed: bytes, clock: _Clock) -> Host:
     found = read_host(packed)
     at = found.at or None
     cooling = sorted(clock.minute(due) for due in found.cooling)
-    hold = None if found.hold_ms is None else clock.minute(found.hold_ms)
+    hold = None if found.held_until_ms is None else clock.minute(found.held_until_ms)
     record = (found.levels, found.out, cooling, found.pages, at, found.failures, hold, found.kept)
     pause = found.pause_ms and found.pause_ms // MINUTE_MS
-    return Host(*record, found.group, found.per, pause, found.reserved, found.copies)
+    return Host(*record, found.group, found.connections, pause, found.reserved, found.copies)
 
 
 def _group(name: bytes, raw: dict[str, Any], clock: _Clock) -> Group:
     found = read_group(raw["groups"][name])
     cooling = sorted(clock.minute(due) for due in found.cooling)
-    hold = None if found.hold_ms is None else clock.minute(found.hold_ms)
+    hold = None if found.held_until_ms is None else clock.minute(found.held_until_ms)
     line = [host.decode() for host, _ in raw.get(f"line {name.decode()}", [])]
-    record = (found.out, cooling, found.pages, found.at or None, hold, found.per)
+    record = (found.out, cooling, found.pages, found.at or None, hold, found.connections)
     return Group(*record, line, found.kept, found.reserved, found.copies)
 
 

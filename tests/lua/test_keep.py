@@ -1,4 +1,4 @@
-"""settle.lua, verdict `keep`: a page whose links have no room yet is kept, and its host is not."""
+"""settle.lua, verdict `keep`: a page that cannot be settled yet is kept, and its host is not."""
 
 from __future__ import annotations
 

@@ -39,5 +39,5 @@ def test_two_requests_are_one_by_the_identity_of_the_crawl(
     settings: dict[str, object], identity: str, urls: tuple[str, str], are_one: bool
 ) -> None:
     requests = SeenFilter.of_project(Settings(settings), Identity.of(Config(identity=identity)))
-    one, other = (requests.address(Request(url)) for url in urls)
+    one, other = (requests.key_of(Request(url)) for url in urls)
     assert (one == other) is are_one

@@ -17,7 +17,7 @@ def _link(name: str) -> Push:
 
 @dataclass
 class Page:
-    since: int
+    links_found_before: int
     needs: set[str] = field(default_factory=set)
 
 
@@ -27,7 +27,7 @@ def _settled(outbox: Outbox[Page]) -> list[Page]:
 
 def test_a_page_waits_until_the_links_met_in_its_time_have_gone() -> None:
     outbox: Outbox[Page] = Outbox()
-    page = Page(outbox.now)
+    page = Page(outbox.links_found)
     outbox.add(_link("1"), once=True)
     outbox.add(_link("2"), once=True)
     outbox.end(page)
@@ -41,7 +41,7 @@ def test_a_page_waits_until_the_links_met_in_its_time_have_gone() -> None:
 def test_a_page_that_met_no_links_does_not_wait_for_those_of_others() -> None:
     outbox: Outbox[Page] = Outbox()
     outbox.add(_link("1"), once=True)
-    leaf = Page(outbox.now)
+    leaf = Page(outbox.links_found)
     outbox.end(leaf)
     assert _settled(outbox) == [leaf]
 
@@ -50,7 +50,7 @@ def test_a_page_waits_for_a_link_that_another_found_before_it() -> None:
     outbox: Outbox[Page] = Outbox()
     outbox.add(_link("early"), once=True)
     outbox.add(_link("later"), once=True)
-    page = Page(outbox.now)
+    page = Page(outbox.links_found)
     assert not outbox.add(_link("early"), once=True)
     outbox.end(page)
     assert _settled(outbox) == []
@@ -60,7 +60,7 @@ def test_a_page_waits_for_a_link_that_another_found_before_it() -> None:
 
 def test_of_the_ended_pages_only_the_first_so_many_are_taken() -> None:
     outbox: Outbox[Page] = Outbox()
-    pages = [Page(outbox.now, {name}) for name in ("1", "2", "3")]
+    pages = [Page(outbox.links_found, {name}) for name in ("1", "2", "3")]
     for page in pages:
         outbox.end(page)
     assert [one.page for one in outbox.take_settled(2)] == pages[:2]
@@ -94,7 +94,7 @@ def test_something_urgent_is_urgent_until_it_has_gone() -> None:
 names = st.sampled_from("abcdef")
 steps = st.one_of(
     st.tuples(st.just("begin"), names),
-    st.tuples(st.just("meet"), names),
+    st.tuples(st.just("find"), names),
     st.tuples(st.just("end"), names),
     st.tuples(st.just("go"), st.integers(1, 3)),
 )
@@ -109,8 +109,8 @@ def test_no_page_is_settled_before_a_link_that_was_met_in_its_time(
     begun: dict[str, Page] = {}
     for verb, what in script:
         if verb == "begin":
-            begun[str(what)] = Page(outbox.now)
-        elif verb == "meet":
+            begun[str(what)] = Page(outbox.links_found)
+        elif verb == "find":
             if outbox.add(_link(str(what)), once=True):
                 waiting.append(str(what))
             for page in begun.values():

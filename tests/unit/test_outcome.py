@@ -38,7 +38,7 @@ def attempt(tried: int = 0, decided: Outcome | None = None, **observed: object) 
         (attempt(status=200, is_delivered=True), Done()),
         (attempt(status=404, is_delivered=True), Done()),
         (attempt(status=404), Failed("http_404")),
-        (attempt(last_status=503), Failed("http_503")),
+        (attempt(server_status=503), Failed("http_503")),
         (attempt(status=304), Failed("http_304")),
         (attempt(status=304, is_delivered=True), Done()),
         (attempt(status=199), Failed("http_199")),
@@ -50,7 +50,7 @@ def attempt(tried: int = 0, decided: Outcome | None = None, **observed: object) 
         (attempt(error=DownloadTimeoutError()), Failed("timeout")),
         (attempt(status=301, is_delivered=True, error=RedirectLoop()), Failed("redirect_loop")),
         (
-            attempt(last_status=302, error=IgnoreRequest("max redirections reached")),
+            attempt(server_status=302, error=IgnoreRequest("max redirections reached")),
             Failed("redirect_loop"),
         ),
         (attempt(decided=Done(), status=302), Done()),
@@ -89,16 +89,16 @@ def test_a_decision_counts_whatever_is_observed(decided: Outcome) -> None:
 
 def test_what_was_tried_too_often_fails_for_what_was_observed_last() -> None:
     assert outcome_of(attempt(MOST - 2, Retry(b"")), MOST) == Retry(b"")
-    assert outcome_of(attempt(MOST - 1, Retry(b""), last_status=503), MOST) == Failed("http_503")
+    assert outcome_of(attempt(MOST - 1, Retry(b""), server_status=503), MOST) == Failed("http_503")
     assert outcome_of(attempt(MOST - 1, Retry(b"")), MOST) == Failed("attempts")
     another = Retry(b"", is_another=True)
     assert outcome_of(attempt(MOST - 1, another, status=405), MOST) == another
 
 
 def test_what_was_tried_too_often_is_told_with_the_status_of_its_last_answer() -> None:
-    given_up = attempt(MOST - 1, Retry(b""), last_status=503)
+    given_up = attempt(MOST - 1, Retry(b""), server_status=503)
     assert (PATIENCE.settlement(given_up).status, given_up.answered) == (503, 503)
-    assert PATIENCE.settlement(attempt(0, Retry(b""), last_status=503)).status == 0
+    assert PATIENCE.settlement(attempt(0, Retry(b""), server_status=503)).status == 0
 
 
 def test_the_last_word_counts_but_what_was_put_off_stays_so() -> None:
@@ -140,7 +140,7 @@ def test_the_wait_for_a_retry_doubles_up_to_the_longest() -> None:
 
 
 def test_a_request_that_reached_its_host_tells_when_that_may_be_asked_again() -> None:
-    ended = attempt(status=503, last_status=503, pause_ms=70, hold_ms=900, per_host=2)
+    ended = attempt(status=503, server_status=503, pause_ms=70, hold_ms=900, per_host=2)
     ended.health, ended.downloaded_at = Health.OVERLOADED, ended.started_at
     told = PATIENCE.settlement(ended)
     assert (told.failed, told.pause_ms, told.hold_ms) == (2, 70 + CLOCK_MS, 900 + CLOCK_MS)

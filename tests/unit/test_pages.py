@@ -211,10 +211,12 @@ def between(page: str, name: str) -> str:
 
 
 def keys_as_table() -> str:
-    """Every key of frontier/keys.py, by what it says of itself."""
+    """Every key of frontier/keys.py, by what it says of itself. A prefix stands for the keys that
+    begin with it."""
+    left_out = ("tag", "queue", "set_aside", "vector")
     lines = ["", "| key | is |", "|---|---|"]
     for name, function in vars(keys).items():
-        if inspect.isfunction(function) and name not in ("tag", "vector"):
+        if inspect.isfunction(function) and name not in left_out:
             given = [KEY_PARTS[one] for one in inspect.signature(function).parameters]
             lines.append(f"| {key_with_meaning(function(*given), function.__doc__ or '')} |")
     return "\n".join([*lines, "", ""])

@@ -16,13 +16,13 @@ from crawlproj.frontier.proxies import Proxies
 from crawlproj.frontier.records import (
     FORMAT,
     LEASE,
-    Address,
     EntrySummary,
     RecordError,
-    address,
+    RequestKey,
     decode,
     encode_link,
     encode_request,
+    key_of_url,
     summarise,
 )
 from crawlproj.urls import UrlError
@@ -297,12 +297,12 @@ def test_a_glance_at_an_unreadable_entry_tells_its_host(entry: bytes, attempts: 
 
 
 def test_an_address_is_the_host_that_is_paced_and_the_key_that_is_seen() -> None:
-    assert address("HTTP://A.example:80/x#y") == Address(HOST, f"{HOST}/x")
+    assert key_of_url("HTTP://A.example:80/x#y") == RequestKey(HOST, f"{HOST}/x")
 
 
 def test_a_url_that_cannot_be_crawled_has_no_address() -> None:
     with pytest.raises(UrlError):
-        address("mailto:a@b")
+        key_of_url("mailto:a@b")
 
 
 @pytest.mark.parametrize("name", ["download_maxsize", "download_timeout"])

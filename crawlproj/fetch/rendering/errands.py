@@ -53,9 +53,8 @@ class Manners(Protocol):
 class Scripts:
     """Scripts that were fetched for one page and serve others, within bounds of size and age."""
 
-    def __init__(self, most_bytes: int = SCRIPTS_KEPT_BYTES) -> None:
+    def __init__(self) -> None:
         self._kept: OrderedDict[str, tuple[float, Response]] = OrderedDict()
-        self._most_bytes = most_bytes
         self._bytes = 0
 
     def get(self, url: str) -> Response | None:
@@ -64,12 +63,12 @@ class Scripts:
 
     def put(self, url: str, response: Response) -> None:
         said = b",".join(response.headers.getlist("Cache-Control")).lower()
-        if response.status != 200 or b"no-store" in said or len(response.body) > self._most_bytes:
+        if response.status != 200 or b"no-store" in said or len(response.body) > SCRIPTS_KEPT_BYTES:
             return
         self._forget(url)
         self._kept[url] = time.monotonic() + SCRIPT_IS_FRESH_S, response
         self._bytes += len(response.body)
-        while self._bytes > self._most_bytes:
+        while self._bytes > SCRIPTS_KEPT_BYTES:
             self._forget(next(iter(self._kept)))
 
     def _forget(self, url: str) -> None:

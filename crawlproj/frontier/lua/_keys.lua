@@ -1,7 +1,18 @@
 -- Included by every operation, mostly through _crawl.lua: names the keys.
 --
 -- KEYS, the same vector for every script, all of one shard (see keys.py):
---   1 META     hash    epoch, state, limits, plan, and the running numbers below
+--   1 META     hash    the crawl: epoch, state, runs, waits, made_by, all_workers (crew, in older crawls),
+--                      started_ms, finished_ms, deadline_ms; ran_ms, ran_until_ms: see _elapsed.lua; skew_ms,
+--                      clock_ms: see _clock.lua; recorded_s: see _history.lua;
+--                      its plan, and what the scripts go by of it: per_host, delay_ms, pages, pages_per_host,
+--                      pages_per_domain, max_attempts, give_up, group, novelty, outcomes, speculate, refresh;
+--                      running numbers: turns of hosts, tokens of leases, offers of pages, and how often what
+--                      workers go by has changed: holds, paces, patterns, cookies, reopened, dismissals;
+--                      push:<worker> its last push, took:<shard> the last offer that was taken of it;
+--                      offer: see offer_pages.lua; shortage: see _shortage.lua; pace:<host>: see change_pace.lua;
+--                      drain:<worker> when a user took it out of service (ms); revisits_left, revisits_at_ms, woken,
+--                      paid_for, census, census_at_ms: see wake_resting.lua; notified:…, summed_up:…: who has
+--                      done what is done once (noticeboard.py)
 --   2 COUNTS   hash    the ledger: discovered, queued, …, filtered:<reason>; what could not be
 --                      read is counted as corrupt, beside the ledger; copies is how often a lease
 --                      was copied; reserved are the seeds of a
@@ -10,8 +21,8 @@
 --                      often a page was taken out of done to be fetched again
 --   3 HOSTS    hash    host -> msgpack of levels (or the only one), out, cooling (or false),
 --                      pages, at (1 ready, 2 waiting, 0 neither) and, if there is any, a map of
---                      kept, failures, hold, mentions, per, group, pause, reserved, revisit, turns,
---                      last, copies
+--                      kept, failures, hold, why (it is held), mentions, per, group, pause, reserved,
+--                      revisit, turns, last, copies
 --   4 READY    zset    hosts, or groups of them, that may be contacted now, best first
 --   5 WAITING  zset    hosts, or groups of them, that may be contacted later, by when (ms)
 --   6 DELAYED  zset    msgpack of host, level, entry, token to try again, by when (ms)
@@ -30,7 +41,8 @@
 --  17 FOUND    hash    key of a queued link -> msgpack {worth of the links to it, level, entry}
 --  18 PATTERNS hash    "host pattern" -> msgpack {why, at_ms, released_ms or 0, URLs}
 --  19 SET_ASIDE prefix  + host pattern    -> list of msgpack {kind, level, entry, key}
---  20 GROUPS   hash    group of hosts -> msgpack {out, cooling, pages, at, kept, hold, per, reserved, copies}
+--  20 GROUPS   hash    group of hosts -> msgpack {out, cooling, pages, at, kept, hold, why, per, reserved,
+--                      copies}
 --  21 LINE     prefix  + group           -> zset of its hosts that could be contacted now, best first
 --  22 UPDATES  stream  worker -> what its pushes have lately added to SEEN, see seen_updates.py
 --  23 COOKIES  hash    domain -> msgpack of id, cookie, of one after the other, see cookies.lua

@@ -17,8 +17,8 @@
 --         retry     queue `entry` (the old one if empty) again after `delay`
 --         wait      the same, but it was not tried
 --         return    was not fetched: back to the front of its queue
---         keep      its request has ended and its host may be asked again, but its links have
---                   no room here yet: it stays leased, until another verdict comes
+--         keep      its request has ended and its host may be asked again, but its page cannot
+--                   be settled yet: it stays leased, until another verdict comes
 --       4 msgpack list of class, count of items that spiders have yielded
 --       5 number of the call, 6 1 if it is repeated, for its reply was lost: it is then answered as before,
 --         unless that is forgotten
