@@ -180,7 +180,7 @@ def _write(report: LinkReport, opts: argparse.Namespace) -> None:
     else:
         text = link_formats.FORMATS[chosen](report)
     if opts.output:
-        link_report.write_whole(Path(opts.output), text)
+        link_report.write_to(Path(opts.output), text)
         print(link_formats.to_line(report))
     else:
         sys.stdout.buffer.write(text.encode("utf-8", "replace"))
