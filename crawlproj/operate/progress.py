@@ -57,7 +57,7 @@ class Progress:
         config = Config.from_settings(crawler.settings)
         if not config.reports:
             raise NotConfigured("CRAWL_REPORTS is off")
-        folder = Path(config.output) / crawl_name(crawler.settings, crawler.spidercls)
+        folder = config.folder_of(crawl_name(crawler.settings, crawler.spidercls))
         self = cls(crawler, folder, config.stats_interval_s)
         crawler.signals.connect(self._opened, signals.spider_opened)
         crawler.signals.connect(self._closed, signals.spider_closed)

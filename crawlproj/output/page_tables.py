@@ -37,7 +37,7 @@ class _Rotation(TypedDict):
 def folder_of(crawler: Crawler) -> Path:
     """Where the crawl's files are; it has the crawl's name."""
     settings = crawler.settings
-    return Path(Config.from_settings(settings).output) / crawl_name(settings, crawler.spidercls)
+    return Config.from_settings(settings).folder_of(crawl_name(settings, crawler.spidercls))
 
 
 class PageTables:
