@@ -25,7 +25,7 @@ from crawlproj.items import StatsItem, utc_timestamp
 from crawlproj.operate import status
 from crawlproj.operate.live_block import LiveBlock
 from crawlproj.output import folder, summary
-from crawlproj.output.reports import ReportFeeds
+from crawlproj.output.report_feeds import ReportFeeds
 from crawlproj.plural import counted
 from crawlproj.running import RunningCrawl, Tally, running_crawl, when_joined
 from crawlproj.server import connection

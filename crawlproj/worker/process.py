@@ -49,8 +49,8 @@ class PageTables(Protocol):
     def extract_table(self, rules: str) -> PageExtraction: ...
 
 
-class Reports(Protocol):
-    """Where a worker writes what it reports (output/reports.py)."""
+class WorkerOutput(Protocol):
+    """All that a worker writes (output/worker_output.py)."""
 
     @property
     def store(self) -> Store | None: ...
@@ -85,7 +85,7 @@ class WorkerProcess:
     crawler: Crawler
     spider: Spider
     engine: EngineWatch
-    reports: Reports
+    output: WorkerOutput
     redis: connection.Resolved
     frontier: Frontier
     seen: SeenFilter
