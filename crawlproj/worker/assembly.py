@@ -33,7 +33,7 @@ def assemble(process: WorkerProcess, config: Config) -> Crawl:
 
     politeness = make_politeness(worker, config, process.crawler.settings, SystemResolver)
     links = make_discovery(
-        worker, config, plan.rules, politeness.queue_robots_txt, process.output.tables.link_table
+        worker, config, plan.rules, politeness.queue_robots_txt, process.reports.tables.link_table
     )
     _connect(process, config, politeness, links)
     refresh = links.sitemaps.refresh = make_refresher(process.frontier, process.spider)
@@ -79,7 +79,7 @@ def _connect(
     if links.near is not None:
         process.engine.before_item_pipelines(links.near.mark)
     if process.frontier.plan.archive:
-        process.output.keep_archive(process.frontier)
+        process.reports.keep_archive(process.frontier)
     if politeness.permission is not None and config.sitemaps:
         politeness.permission.offer_sitemaps_to(links.sitemaps.offer)
 
@@ -98,12 +98,12 @@ def _make_worker(process: WorkerProcess, config: Config, hooks: CrawlHooks) -> W
 
 def _make_attributes(process: WorkerProcess) -> PageAttributes | None:
     plan = process.frontier.plan
-    return process.output.tables.attribute_table(plan.keep) if plan.wants_attributes else None
+    return process.reports.tables.attribute_table(plan.keep) if plan.wants_attributes else None
 
 
 def _make_extraction(process: WorkerProcess) -> PageExtraction | None:
     rules = process.frontier.plan.extract
-    return process.output.tables.extract_table(rules) if rules else None
+    return process.reports.tables.extract_table(rules) if rules else None
 
 
 def _make_earlier(
@@ -111,8 +111,8 @@ def _make_earlier(
 ) -> EarlierCrawl | None:
     if not config.against:
         return None
-    output, frontier = process.output, process.frontier
-    return output.earlier_crawl(frontier, links.discovery, links.closer_reading)
+    reports, frontier = process.reports, process.frontier
+    return reports.earlier_crawl(frontier, links.discovery, links.closer_reading)
 
 
 def _make_cookies(process: WorkerProcess) -> SharedCookies | None:

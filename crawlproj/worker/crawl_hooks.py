@@ -28,7 +28,7 @@ class CrawlHooks(Hooks):
 
     def __init__(self, process: WorkerProcess) -> None:
         self._process = process
-        self.store = process.output.store
+        self.store = process.reports.store
 
     async def verdict(self, ended: Attempt) -> tuple[int, Settlement]:
         settlement = self.crawl.plan.retry_policy.settlement(ended)
@@ -36,7 +36,7 @@ class CrawlHooks(Hooks):
             settlement = self.crawl.refresh.settle(ended, settlement)
         self.crawl.heartbeat.recent.note(ended, settlement)
         if settlement.verdict == "dead":
-            await self._process.output.dead(ended, settlement.reason)
+            await self._process.reports.dead(ended, settlement.reason)
         return ended.lease.shard, settlement
 
     def wake(self) -> None:
@@ -64,16 +64,16 @@ class CrawlHooks(Hooks):
 
     async def refused(self, ended: list[tuple[Attempt, int | None]]) -> None:
         if self._process.frontier.plan.speculate:
-            await self._process.output.refused(ended)
+            await self._process.reports.refused(ended)
 
     def flush_rows(self) -> None:
-        self._process.output.flush_rows()
+        self._process.reports.flush_rows()
 
     def is_behind(self) -> bool:
-        return self._process.output.is_behind
+        return self._process.reports.is_behind
 
     def new_items(self) -> dict[str, int]:
-        return self._process.output.new_items()
+        return self._process.reports.new_items()
 
     async def obey(self, state: State) -> None:
         await self.crawl.state_handler.obey(state)
@@ -95,7 +95,7 @@ class CrawlHooks(Hooks):
         # Repeated if Redis is away: rows come last, once.
         if self.crawl.politeness.permission is not None:
             await self.crawl.politeness.permission.lost(dead)
-        await self._process.output.lost(dead)
+        await self._process.reports.lost(dead)
 
     def update_holds(self, held_ms: dict[str, int]) -> None:
         self.crawl.politeness.holds.update(held_ms)

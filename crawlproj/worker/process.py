@@ -85,7 +85,7 @@ class WorkerProcess:
     crawler: Crawler
     spider: Spider
     engine: EngineWatch
-    output: WorkerOutput
+    reports: WorkerOutput
     redis: connection.Resolved
     frontier: Frontier
     seen: SeenFilter
