@@ -46,6 +46,11 @@ FILTERED = (
         "raise it, or `CRAWL_TRAPS = False`",
     ),
     Reason(
+        "trap-sitemap",
+        "a sitemap to which more than five others, by index or redirect, have led",
+        "`scrapy seed --sitemap` with its URL, if its pages are wanted",
+    ),
+    Reason(
         "pattern",
         "its URL pattern brought only pages that repeat each other",
         "look at `scrapy patterns`, and release it there",

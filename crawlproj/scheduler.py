@@ -20,7 +20,7 @@ from crawlproj.engine.versions import refuse_unfit
 from crawlproj.engine.watch import EngineWatch
 from crawlproj.errors import CrawlError
 from crawlproj.frontier.worker_names import plain
-from crawlproj.output.reports import Reports
+from crawlproj.output.worker_output import WorkerOutput
 from crawlproj.running import SharesFrontier
 from crawlproj.server import connection
 from crawlproj.worker.idle import Idle
@@ -91,14 +91,14 @@ class Scheduler(SharesFrontier, scrapy_redis_scheduler.Scheduler):  # type: igno
         crawl = crawl_name(settings, spider)
         frontier = await open_frontier(self._resolved, config, settings, crawl)
         self.df = SeenFilter.from_spider(spider)
-        reports = Reports(self._crawler, plain(frontier.worker), config.reports)
+        output = WorkerOutput(self._crawler, plain(frontier.worker), config.reports)
         if config.store:
-            await reports.open_store(config.store, frontier)
+            await output.open_store(config.store, frontier)
         return WorkerProcess(
             crawler=self._crawler,
             spider=spider,
             engine=self._engine,
-            reports=reports,
+            reports=output,
             redis=self._resolved,
             frontier=frontier,
             seen=self.df,

@@ -10,7 +10,7 @@ import hashlib
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import scrapy
 from scrapy import Request
@@ -33,8 +33,6 @@ from crawlproj.worker.detached import Detached
 from crawlproj.worker.identity import name_worker
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
@@ -46,7 +44,6 @@ REVISITED = (NOT_MODIFIED, *GONE)
 CHOICES = 300
 """Followed where the server says which choice it prefers; else a page that links to them."""
 MOST_REDIRECTS = 20
-
 
 UNUSED = {
     # Scope is judged where links are found; no user name is asked for.
@@ -156,8 +153,8 @@ class SiteSpider(scrapy.Spider):
             yield page
             if self._has_own_items and not is_redirect:
                 yield from self._own_items(response, page)
-        if "_detached" in self.__dict__:
-            yield from self._detached.take()
+        if isinstance(crawl, Detached):
+            yield from crawl.take()
 
     def _revisited(self, response: Response) -> PageItem:
         """The row of a page that has not changed, or is gone."""
@@ -220,7 +217,10 @@ class SiteSpider(scrapy.Spider):
             language=declared.language(response.body, response.headers),
         )
         if crawl.attributes is not None:
-            crawl.attributes.add(_to_read(response, row))
+            charset, language, canonical = _charset(response), row.language, row.canonical
+            crawl.attributes.add(
+                PageToRead(row.url, response.body, charset, language, canonical, row.fetched_at)
+            )
         if crawl.extraction is not None:
             crawl.extraction.add(response, row)
         if crawl.near is not None:
@@ -263,14 +263,19 @@ class SiteSpider(scrapy.Spider):
 
     def _follow(self, response: Response, page: links.Page) -> int:
         url = self._normal(response.url)
-        base = links.base_of(page, url)
-        depth = response.meta.get("depth", 0)
         if page.overflow:
             self._count_left_out(response.url, page.overflow)
-        encoding = links.query_encoding(page.encoding)
-        is_revisit = VISIT in response.meta
-        rest = encoding, is_revisit, priority_of(response)
-        return self._discovery().read(ReadPage(url, response.body, page.links, base, depth, *rest))
+        read = ReadPage(
+            url,
+            response.body,
+            hrefs=page.links,
+            base=links.base_of(page, url),
+            depth=response.meta.get("depth", 0),
+            encoding=links.query_encoding(page.encoding),
+            is_revisit=VISIT in response.meta,
+            priority=priority_of(response),
+        )
+        return self._discovery().read(read)
 
     def _count_left_out(self, url: str, count: int) -> None:
         assert self.crawler.stats is not None
@@ -376,12 +381,6 @@ def _timing(response: Response, attempt: Attempt | None) -> tuple[str, int]:
     if attempt is None:
         return utc_timestamp(), round(response.meta.get("download_latency", 0) * 1000)
     return utc_timestamp(time.time() - attempt.ended_ago_s), round(attempt.took_s * 1000)
-
-
-def _to_read(response: Response, row: PageItem) -> PageToRead:
-    return PageToRead(
-        row.url, response.body, _charset(response), row.language, row.canonical, row.fetched_at
-    )
 
 
 def _charset(response: Response) -> str | None:

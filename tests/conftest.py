@@ -6,6 +6,7 @@ The processes live as long as the pytest worker; each test gets them empty.
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -13,6 +14,11 @@ from redis import Redis
 
 from crawlproj.config.environment import PLAIN_SCRAPY
 from tests.servers.redis import RedisCluster, RedisServer
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell starts what is to run in the background with SIGINT ignored. Processes that tests
+    # start would inherit that, and those that are told to end by it never would.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

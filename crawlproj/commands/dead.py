@@ -88,7 +88,7 @@ class Command(FrontierCommand):
 
     def _folder(self, frontier: Frontier) -> Path:
         assert self.settings is not None
-        return Path(Config.from_settings(self.settings).output) / frontier.crawl
+        return Config.from_settings(self.settings).folder_of(frontier.crawl)
 
 
 def _hosts(text: str | None) -> frozenset[str] | None:

@@ -8,7 +8,6 @@ import secrets
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 from crawlproj.config import Config
 from crawlproj.demo import DemoError, DemoServer, WebSpec
@@ -55,7 +54,7 @@ class Command(ProjectCommand):
         ours = ["-s", "CRAWL_ALLOW_ADDRESSES=loopback"]
         code = _call(*fleet, *ours, *own, "-s", f"CRAWL_RUN_ID={RUN}{secrets.token_hex(8)}")
         if code:
-            folder = Path(Config.from_settings(self.settings).output) / CRAWL
+            folder = Config.from_settings(self.settings).folder_of(CRAWL)
             print(
                 f"What was written until then is in {folder}; scrapy merge {CRAWL} puts it together"
             )

@@ -66,7 +66,7 @@ class Command(ProjectCommand):
         spiders = get_spider_loader(self.settings).list()
         start = check_start(self.settings, spiders, args, _named(opts.spargs))
         config = Config.from_settings(self.settings)
-        folder = Path(config.output) / start.crawl
+        folder = config.folder_of(start.crawl)
         folder.mkdir(parents=True, exist_ok=True)
         run = config.run_id or secrets.token_hex(8)
         shared = ["-s", f"CRAWL_RUN_ID={run}"]

@@ -77,7 +77,7 @@ class Command(ProjectCommand):
             link_report.refuse_unwritable(Path(opts.output))
         against = read_earlier(Path(opts.against)) if opts.against else None
         name = name_of(urls)
-        folder = Path(Config.from_settings(self.settings).output) / name
+        folder = Config.from_settings(self.settings).folder_of(name)
         against = against or _last(folder)
         try:
             resolved = connection.resolve_for_command(self.settings, may_begin=True)
@@ -180,7 +180,7 @@ def _write(report: LinkReport, opts: argparse.Namespace) -> None:
     else:
         text = link_formats.FORMATS[chosen](report)
     if opts.output:
-        link_report.write_whole(Path(opts.output), text)
+        link_report.write_to(Path(opts.output), text)
         print(link_formats.to_line(report))
     else:
         sys.stdout.buffer.write(text.encode("utf-8", "replace"))

@@ -45,7 +45,7 @@ class Command(ProjectCommand):
         address = checked("store", opts.store) or config.store
         if not address:
             raise ConfigError("which store? add --store sqlite:///…, or set CRAWL_STORE")
-        folder = Path(config.output) / args[0]
+        folder = config.folder_of(args[0])
         with closing(open_database(address, folder, to_read=True)) as database:
             return _show_totals(database, opts) if opts.get is None else _get(database, opts)
 

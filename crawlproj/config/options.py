@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
 from crawlproj.config import choices, environment, names
@@ -31,7 +32,6 @@ from crawlproj.config.kinds import (
     REPLICAS,
     SECONDS,
     SHARDS,
-    SHARE,
     STRATEGY,
     TEXT,
     WAIT,
@@ -44,12 +44,13 @@ from crawlproj.config.option import option
 from crawlproj.config.output_options import OutputOptions
 from crawlproj.config.refresh_options import RefreshOptions
 from crawlproj.config.scrapy_settings import from_scrapy
+from crawlproj.config.seen_options import SeenOptions
 from crawlproj.config.watch_options import WatchOptions
 from crawlproj.urls import SESSION_PARAMS, TRACKING_PARAMS
 
 
 @dataclass(frozen=True)
-class Config(FetchOptions, OutputOptions, RefreshOptions, WatchOptions):
+class Config(FetchOptions, OutputOptions, RefreshOptions, WatchOptions, SeenOptions):
     """The settings of one worker, typed and checked."""
 
     seeds: str = option(
@@ -366,18 +367,10 @@ class Config(FetchOptions, OutputOptions, RefreshOptions, WatchOptions):
         COUNT,
         "links and pages that may wait in a worker; then it begins no more pages",
     )
-    seen_capacity: int = option(
-        "SEEN_CAPACITY", 10_000_000, COUNT, "URLs in the seen filter's first layer"
-    )
-    seen_error_rate: float = option(
-        "SEEN_ERROR_RATE", 0.001, SHARE, "share of new URLs it may take for seen"
-    )
-    seen_audit_one_in: int = option(
-        "SEEN_AUDIT_ONE_IN",
-        1024,
-        COUNT,
-        "one URL in so many is kept exactly too: measures its errors",
-    )
+
+    def folder_of(self, crawl: str) -> Path:
+        """Where the files of a crawl are on this machine."""
+        return Path(self.output) / crawl
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any], given: Iterable[str] = ()) -> Config:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from crawlproj.errors import ConfigError
 from crawlproj.operate.link_comparison import Comparison, Options
 from crawlproj.output.broken_links import ANCHOR, KINDS, Broken, Findings
 from crawlproj.output.folder import LINK_CHECK
+from crawlproj.output.whole_file import unfinished_of, write_whole
 from crawlproj.plural import counted
 
 RESULT = LINK_CHECK
@@ -114,14 +114,12 @@ def keep(report: LinkReport, folder: Path) -> Path:
     return file
 
 
-def write_whole(file: Path, text: str) -> None:
-    """A file that is there whole or not at all; into a pipe or a device it is just written."""
+def write_to(file: Path, text: str) -> None:
+    """Write a report where the user wants it: whole or not at all, but for a pipe or a device."""
     if _is_special(file):
         file.write_text(text, encoding="utf-8", errors="replace")
-        return
-    unfinished = _unfinished(file)
-    unfinished.write_text(text, encoding="utf-8", errors="replace")
-    unfinished.replace(file)
+    else:
+        write_whole(file, text)
 
 
 def refuse_unwritable(file: Path) -> None:
@@ -131,7 +129,7 @@ def refuse_unwritable(file: Path) -> None:
     if _is_special(file):
         return
     try:
-        unfinished = _unfinished(file)
+        unfinished = unfinished_of(file)
         unfinished.touch()
         unfinished.unlink()
     except (OSError, ValueError) as error:
@@ -143,7 +141,3 @@ def refuse_unwritable(file: Path) -> None:
 
 def _is_special(file: Path) -> bool:
     return file.exists() and not file.is_file()
-
-
-def _unfinished(file: Path) -> Path:
-    return file.with_name(f".{file.name}.{os.getpid()}")

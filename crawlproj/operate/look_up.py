@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scrapy import Request
@@ -31,7 +30,7 @@ async def look_up(frontier: Frontier, settings: Settings, url: str) -> Trace:
     return await why.trace(
         frontier,
         url,
-        Path(config.output) / frontier.crawl,
+        config.folder_of(frontier.crawl),
         identity.drop,
         key_of=lambda text: requests.key_of(Request(text)).key,
         refusal_of=partial(kept_verdict.refusal, frontier, user_agent_of(settings)),

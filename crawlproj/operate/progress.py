@@ -25,7 +25,7 @@ from crawlproj.items import StatsItem, utc_timestamp
 from crawlproj.operate import status
 from crawlproj.operate.live_block import LiveBlock
 from crawlproj.output import folder, summary
-from crawlproj.output.reports import ReportFeeds
+from crawlproj.output.report_feeds import ReportFeeds
 from crawlproj.plural import counted
 from crawlproj.running import RunningCrawl, Tally, running_crawl, when_joined
 from crawlproj.server import connection
@@ -57,7 +57,7 @@ class Progress:
         config = Config.from_settings(crawler.settings)
         if not config.reports:
             raise NotConfigured("CRAWL_REPORTS is off")
-        folder = Path(config.output) / crawl_name(crawler.settings, crawler.spidercls)
+        folder = config.folder_of(crawl_name(crawler.settings, crawler.spidercls))
         self = cls(crawler, folder, config.stats_interval_s)
         crawler.signals.connect(self._opened, signals.spider_opened)
         crawler.signals.connect(self._closed, signals.spider_closed)

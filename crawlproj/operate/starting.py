@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from crawlproj.config import Config, take_arguments, take_crawl_name
@@ -49,7 +48,7 @@ def check_start(
         # Late: what a store needs is imported by those who have one.
         from crawlproj.output.store.opening import open_database
 
-        folder = Path(config.output) / (config.crawl or args[0])
+        folder = config.folder_of(config.crawl or args[0])
         open_database(config.store, folder).close()
     if config.crawl:
         take_crawl_name(settings, {"crawl": config.crawl})

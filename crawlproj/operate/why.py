@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from crawlproj.discover.rules import REDIRECTED, Rules
+from crawlproj.discover.sitemap_reading import MOST_STEPS
 from crawlproj.frontier import seen_keys
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.shard import Shard
@@ -146,7 +147,7 @@ def _rows(part: Path) -> Iterator[dict[str, str]]:
 
 async def _filtered(frontier: Frontier, shard: Shard, url: Url, rules: Rules) -> Trace | None:
     """A link that was found and not followed is in the seen filter with its reason."""
-    for reason in _RULES:
+    for reason in RULES:
         is_left_out = await is_seen(shard, seen_keys.left_out(reason, url))
         if is_left_out and not await is_seen(shard, seen_keys.page(url)):
             text = f"found and not followed: {_rule(rules, reason)}"
@@ -154,7 +155,7 @@ async def _filtered(frontier: Frontier, shard: Shard, url: Url, rules: Rules) ->
     return None
 
 
-_RULES = {
+RULES = {
     "offsite": "not within scope={scope} of the seeds",
     "denied": "it matches deny={deny}",
     "not_allowed": "it does not match allow={allow}",
@@ -163,6 +164,7 @@ _RULES = {
     "trap-depth": "its path has more than CRAWL_TRAP_DEPTH={trap_depth} segments",
     "trap-repeat": "a segment of its path occurs more than CRAWL_TRAP_REPEATS={trap_repeats} times",
     "trap-params": "its query has more than CRAWL_TRAP_PARAMS={trap_params} parameters",
+    "trap-sitemap": f"more than {MOST_STEPS} sitemaps, one after the other, led to it",
     "pattern": "its URL pattern is set aside (scrapy patterns)",
 }
 """What each reason that a link's key begins with means, with the crawl's own values."""
@@ -178,4 +180,4 @@ _NOT_FETCHED = {
 
 def _rule(rules: Rules, reason: str) -> str:
     patterns = {name: " ".join(getattr(rules, name)) for name in ("allow", "deny")}
-    return _RULES[reason].format(**vars(rules) | patterns)
+    return RULES[reason].format(**vars(rules) | patterns)

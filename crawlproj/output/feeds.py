@@ -139,7 +139,7 @@ class FeedFiles:
     def save(self) -> None:
         """Have every row on disk, or raise OSError; in any thread."""
         for file in self._files:
-            file.before_saving()
+            file.flush_encoder()
             file.save()
 
 

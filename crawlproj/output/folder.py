@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
-import os
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from crawlproj.config.misspelt import hint
 from crawlproj.errors import ConfigError, CrawlError
+from crawlproj.output.whole_file import write_whole
 
 _MARK, _LOCK = ".epoch", ".lock"
 
@@ -82,17 +82,8 @@ def prepare(folder: Path, epoch: str) -> None:
             return
         if before:
             _move_earlier_files(folder, folder / f"earlier-{before}")
-        _write_whole(mark, epoch)
-
-
-def _write_whole(path: Path, text: str) -> None:
-    """On disk, or as it was: by a mark that is empty, two crawls would be taken for one."""
-    unfinished = path.with_name(f"{path.name}.unfinished")
-    with unfinished.open("w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    unfinished.replace(path)
+        # By a mark that is empty, two crawls would be taken for one.
+        write_whole(mark, epoch, sync=True)
 
 
 @asynccontextmanager

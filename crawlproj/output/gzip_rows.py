@@ -28,7 +28,7 @@ class GzipRows:
         )
         self._lock = threading.Lock()
         if isinstance(file, RowFile):
-            file.before_saving = self._flush
+            file.flush_encoder = self._flush
 
     def write(self, data: bytes) -> int:
         with self._lock:

@@ -55,7 +55,7 @@ class ItemsFile(RowFile):
         self._leases.write(self._line())
         return super().write(data)
 
-    def _save_before(self, *, is_last: bool) -> None:
+    def _save_companion(self, *, is_last: bool) -> None:
         if is_last:
             self._leases.close()
         else:

@@ -12,6 +12,7 @@ from scrapy import signals
 
 from crawlproj.config import Config, crawl_name
 from crawlproj.output.feeds import file_name
+from crawlproj.output.refused import Refused, note_refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +38,7 @@ class _Rotation(TypedDict):
 def folder_of(crawler: Crawler) -> Path:
     """Where the crawl's files are; it has the crawl's name."""
     settings = crawler.settings
-    return Path(Config.from_settings(settings).output) / crawl_name(settings, crawler.spidercls)
+    return Config.from_settings(settings).folder_of(crawl_name(settings, crawler.spidercls))
 
 
 class PageTables:
@@ -81,12 +82,8 @@ class PageTables:
         )
         return self._extracted
 
-    async def note_refused(self, worker: str, leases: list[tuple[str, int, bool]]) -> None:
-        """Leave a note that rows of these do not count: URL, lease, and whether it was this
-        worker's."""
-        from crawlproj.output.refused import Refused, note_refused
-
-        refused = [Refused(url, lease, worker * is_own) for url, lease, is_own in leases]
+    async def note_refused(self, refused: list[Refused]) -> None:
+        """Leave a note that rows of these leases do not count."""
         try:
             folder = folder_of(self._crawler)
             await asyncio.to_thread(note_refused, folder, self._worker, refused)

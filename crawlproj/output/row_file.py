@@ -50,8 +50,8 @@ class RowFile(io.BufferedIOBase):
         self.size = 0
         """Bytes of all rows, saved or not."""
         self._saved_size = 0
-        self.before_saving: Callable[[], None] = _nothing
-        """Has what is still on its way here come; for who saves at will."""
+        self.flush_encoder: Callable[[], None] = _nothing
+        """Called before a save: moves what gzip still holds into this file."""
 
     def writable(self) -> bool:
         return True
@@ -72,7 +72,7 @@ class RowFile(io.BufferedIOBase):
                 return
             # In this order, for rows may come meanwhile, and the file be closed behind them.
             is_last, count = self._closing, len(self._rows)
-            self._save_before(is_last=is_last)
+            self._save_companion(is_last=is_last)
             rows = [self._rows.popleft() for _ in range(count)]
             self._unsaved = b"".join((self._unsaved, *rows))
             if self._file is None:
@@ -88,9 +88,9 @@ class RowFile(io.BufferedIOBase):
         self._closing = True
         self.save()
 
-    def _save_before(self, *, is_last: bool) -> None:
-        """Have on disk what must be there before the rows are that have been written so far; the
-        last time, no more will come."""
+    def _save_companion(self, *, is_last: bool) -> None:
+        """Have on disk what another file says of the rows that have been written so far, which must
+        be there before they are; the last time, no more will come."""
 
     def _put_on_disk(self, number: int, *, is_new: bool) -> None:
         while self._written < len(self._unsaved):

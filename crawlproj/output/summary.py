@@ -6,12 +6,12 @@ Pure but for `write`: what is summed up comes in as plain values, from whoever c
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from crawlproj.output.whole_file import write_whole
 from crawlproj.plural import counted, plural
 
 SUMMARY = "summary.json"
@@ -173,15 +173,9 @@ def size(count: float) -> str:
 
 
 def write(folder: Path, summary: Summary) -> None:
-    """summary.json and summary.txt in `folder`, each whole or not at all."""
+    """summary.json and summary.txt in `folder`, each whole or not at all. Every worker writes them
+    when it ends."""
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(as_json(summary), indent=2, ensure_ascii=False)
-    _write_whole(folder / SUMMARY, f"{text}\n")
-    _write_whole(folder / "summary.txt", to_text(summary))
-
-
-def _write_whole(path: Path, text: str) -> None:
-    # Every worker writes the summary when it ends, perhaps at the same moment.
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    unfinished.write_text(text, encoding="utf-8", errors="replace")
-    unfinished.replace(path)
+    write_whole(folder / SUMMARY, f"{text}\n")
+    write_whole(folder / "summary.txt", to_text(summary))

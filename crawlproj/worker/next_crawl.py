@@ -185,7 +185,7 @@ def make_next_crawl(
         frontier,
         join.seed_list(frontier.client, settings, spider, crawl),
         redis=mask(process.redis.url),
-        folder=Path(config.output) / crawl,
+        folder=config.folder_of(crawl),
         make=seed_maker(spider),
         brings_own=brings_own,
         may_bring=lambda: process.engine.is_starting,

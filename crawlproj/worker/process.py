@@ -50,8 +50,8 @@ class PageTables(Protocol):
     def extract_table(self, rules: str) -> PageExtraction: ...
 
 
-class Reports(Protocol):
-    """Where a worker writes what it reports (output/reports.py)."""
+class WorkerOutput(Protocol):
+    """All that a worker writes (output/worker_output.py)."""
 
     @property
     def store(self) -> Store | None: ...
@@ -86,7 +86,7 @@ class WorkerProcess:
     crawler: Crawler
     spider: Spider
     engine: EngineWatch
-    reports: Reports
+    reports: WorkerOutput
     redis: connection.Resolved
     frontier: Frontier
     seen: SeenFilter

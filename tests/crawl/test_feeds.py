@@ -39,7 +39,7 @@ from pathlib import Path
 import scrapy
 from crawlproj.output import row_file
 from crawlproj.output.feeds import FlushingFeedExporter
-from crawlproj.output.reports import Reports
+from crawlproj.output.worker_output import WorkerOutput
 from crawlproj.items import FailureItem, PageItem, StatsItem, utc_timestamp
 
 HOSTILE = ["=1+1", 'a "quote", a comma', "line\\u2028separator", "half \\ud83d", "two\\nlines"]
@@ -130,7 +130,7 @@ class Site(scrapy.Spider):
 
     async def of_another_exporter(self):
         yield page(1)
-        Reports(self.crawler, "w", wanted=False).flush_rows()
+        WorkerOutput(self.crawler, "w", wanted=False).flush_rows()
         print(Path("output/site/pages-host_1_a-0001.jsonl").read_bytes().count(b"http"), flush=True)
 
     async def synced(self):

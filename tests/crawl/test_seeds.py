@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -28,7 +29,7 @@ from crawlproj.operate.request_log import fetch_counts
 from crawlproj.server.connection import connect
 from tests.servers.fleet import Fleet
 from tests.servers.frontier import push_all
-from tests.servers.origin import Origin, Reply
+from tests.servers.origin import Origin, Reply, Request
 from tests.servers.proxy import Proxy
 from tests.servers.redis import PATIENCE, RedisServer, follow, hand_over, wait_for
 
@@ -68,17 +69,33 @@ def test_a_worker_without_seeds_waits_for_redis_cli(
 def test_a_host_pushed_during_the_crawl_is_crawled_as_the_first_is(
     fleet: Fleet, redis_server: RedisServer
 ) -> None:
-    spec = WebSpec(seed=2, hosts=2, pages=60).smooth()
-    with DemoServer(spec) as web:
-        redis_server.cli("lpush", SEEDS, web.seeds[0])
+    spec, may_end = WebSpec(seed=2, hosts=2, pages=60).smooth(), threading.Event()
+
+    def answer_late(request: Request) -> Reply:
+        may_end.wait()
+        return PAGE
+
+    def has_second() -> bool:
+        return any(url.startswith(web.seeds[1]) for url in fleet.urls())
+
+    with (
+        Origin({"/late": answer_late}) as origin,
+        DemoServer(spec) as web,
+        ExitStack() as at_the_end,
+    ):
+        at_the_end.callback(may_end.set)
+        # However fast the first host is crawled, the page that is held back keeps the crawl going.
+        redis_server.cli("lpush", SEEDS, web.seeds[0], origin.url("/late"))
         for _ in range(2):
             fleet.start(delay=0.03)
         wait_for(lambda: fleet.status()["done"] > 3, "some pages", 20)
-        assert not any(url.startswith(web.seeds[1]) for url in fleet.urls())
+        assert not has_second()
         redis_server.cli("lpush", SEEDS, web.seeds[1])
+        wait_for(has_second, "a page of the second host", 20)
+        may_end.set()
         assert fleet.wait(40) == ["finished"] * 2
         expected = web.web.expected(web.seeds, scope="host").pages
-    assert sorted(fleet.urls()) == sorted(expected)
+    assert sorted(fleet.urls()) == sorted([*expected, origin.url("/late")])
     assert fleet.status()["balance"] == 0
 
 

@@ -163,6 +163,9 @@ def test_a_sitemap_that_cannot_be_had_or_is_too_large_is_dead_with_its_reason(
 def test_indexes_below_indexes_are_followed_five_times(crawled: Crawled) -> None:
     maps = [path for path in crawled.asked("deep") if path.endswith(".xml")]
     assert sorted(maps) == [f"/{number}.xml" for number in range(6)]
+    sixth = crawled.origins["deep"].url("/6.xml")
+    why = crawled.fleet.command("why", "site", sixth)
+    assert "not followed: more than 5 sitemaps, one after the other, led to it" in why.stdout
 
 
 def test_every_sitemap_is_accounted_for(crawled: Crawled) -> None:

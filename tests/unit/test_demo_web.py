@@ -246,7 +246,7 @@ def test_slow_pages_and_their_log_take_their_time(demo: DemoServer) -> None:
     fetch(url)
     *_, request = [request for request in demo.requests() if request.url == url]
     # A loop whose timers are whole milliseconds may be a moment early.
-    assert 0.095 <= request.end_s - request.start_s < 1
+    assert request.end_s - request.start_s >= 0.095
 
 
 def test_robots_txt_is_served_by_some_hosts_only(demo: DemoServer) -> None:

@@ -15,7 +15,7 @@ from crawlproj.items import utc_timestamp
 from crawlproj.output import link_table, merge
 from crawlproj.output.link_table import LinkTable
 from crawlproj.output.parts import parts_of
-from crawlproj.output.reports import Reports
+from crawlproj.output.worker_output import WorkerOutput
 from crawlproj.spider import SiteSpider
 
 
@@ -166,10 +166,10 @@ def test_a_worker_that_joins_once_more_ends_the_table_that_it_had(
     tmp_path: Path,
 ) -> None:
     settings = {"CRAWL_OUTPUT": str(tmp_path), "CRAWL_WORKER_ID": "w"}
-    reports = Reports(get_crawler(SiteSpider, settings), "w", wanted=False)
-    reports.tables.link_table()(row(0))
-    reports.tables.link_table()(row(1))
-    reports.flush_rows()
+    output = WorkerOutput(get_crawler(SiteSpider, settings), "w", wanted=False)
+    output.tables.link_table()(row(0))
+    output.tables.link_table()(row(1))
+    output.flush_rows()
     [folder] = tmp_path.iterdir()
     assert sources(folder) == ["http://a.example/0", "http://a.example/1"]
     assert len(link_parts(folder)) == 2

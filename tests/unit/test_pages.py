@@ -19,8 +19,9 @@ import pytest
 from scrapy import signals
 from scrapy.commands import ScrapyCommand
 from scrapy.settings import Settings
+from scrapy.utils.conf import build_component_list
 
-from crawlproj import commands
+from crawlproj import commands, default_settings
 from crawlproj.commands.crawl import EXIT_CODES
 from crawlproj.config import Option, options
 from crawlproj.frontier import keys
@@ -155,7 +156,18 @@ def test_the_walks_of_a_url_and_a_row_name_functions_that_are_there() -> None:
 def test_these_walks_go_down_unless_somebody_else_calls() -> None:
     for before, step in pairwise(walk()):
         is_below = step.height >= before.height
-        assert is_below or step.called_by in ("Scrapy", "a loop", "a user"), f"{before} → {step}"
+        is_called = step.called_by in ("Scrapy", "a loop", "a hook", "a user")
+        assert is_below or is_called, f"{before} → {step}"
+
+
+def test_the_walk_of_a_row_passes_the_pipelines_in_their_order() -> None:
+    passed = [
+        f"{step.file.removesuffix('.py').replace('/', '.')}.{step.function}"
+        for step in walk()
+        if "/pipelines/" in step.file
+    ]
+    in_order = build_component_list(Settings(vars(default_settings))["ITEM_PIPELINES"])
+    assert passed == [f"{pipeline}.process_item" for pipeline in in_order]
 
 
 def functions_of(file: Path) -> set[str]:
@@ -185,7 +197,9 @@ def test_files_that_a_page_names_are_there(page: Path) -> None:
 def test_the_newest_release_is_the_version_that_is_shown_to_users_and_servers() -> None:
     changelog = (PROJECT / "CHANGELOG.md").read_text(encoding="utf-8")
     releases = re.findall(r"^## (\S+) \(\d{4}-\d\d-\d\d\)$", changelog, flags=re.MULTILINE)
-    sections = re.findall(r"^## (\S+)(?! \(unreleased|\S)", changelog, flags=re.MULTILINE)
+    sections = re.findall(
+        r"^## (?!Unreleased)(\S+)(?! \(unreleased|\S)", changelog, flags=re.MULTILINE
+    )
     assert releases == sections, "give it a date"
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["version"] == releases[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from scrapy.settings import Settings
@@ -100,7 +99,7 @@ class Actions:
 
     async def _forget(self, frontier: Frontier, given: Mapping[str, Any]) -> Done:
         letters = await self._letters(frontier, given)
-        folder = Path(Config.from_settings(self._settings).output) / frontier.crawl
+        folder = Config.from_settings(self._settings).folder_of(frontier.crawl)
         count = await dead_letters.forget(frontier, letters, folder)
         return Done(count > 0, f"{count:,} forgotten{_more(letters)}")
 

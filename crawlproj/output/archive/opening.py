@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crawlproj.config import Config, crawl_name
@@ -28,7 +27,7 @@ def open_archive(
     crawl = crawl_name(settings, crawler.spidercls)
     loop = asyncio.get_running_loop()
     files = ArchiveFiles(
-        Path(config.output) / crawl / ARCHIVE,
+        config.folder_of(crawl) / ARCHIVE,
         file_name(crawl),
         file_name(config.worker_id),
         _about(crawler, crawl, config.worker_id),

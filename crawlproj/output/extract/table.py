@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import threading
 from collections import deque
 from pathlib import Path
@@ -21,6 +20,7 @@ from crawlproj.output.extract.reading import fields_of
 from crawlproj.output.kinds import EXTRACTED
 from crawlproj.output.part_series import PartSeries
 from crawlproj.output.rows import harmless
+from crawlproj.output.whole_file import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -95,11 +95,9 @@ class ExtractTable:
         self._cells.write(_as_csv([*header, *cells]))
 
     def _write_types(self) -> None:
-        """All workers write the same, perhaps at the same moment."""
+        """All workers write the same."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        unfinished = self._folder / f".{EXTRACTED.fields_file}.{os.getpid()}"
-        unfinished.write_text(json.dumps(self._types), "utf-8")
-        unfinished.replace(self._folder / EXTRACTED.fields_file)
+        write_whole(self._folder / EXTRACTED.fields_file, json.dumps(self._types))
         self._has_types = True
 
 

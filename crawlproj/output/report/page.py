@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 import re
 from datetime import UTC, datetime
 from importlib.resources import files
@@ -21,6 +20,7 @@ from markupsafe import Markup
 from crawlproj.output.report import charts
 from crawlproj.output.report.model import Report, Severity
 from crawlproj.output.summary import duration, size
+from crawlproj.output.whole_file import write_whole
 
 SHOWN_SOURCES = 20
 """Pages of one broken link; the JSON has more."""
@@ -42,12 +42,7 @@ _WEB = re.compile(r"https?://", re.IGNORECASE)
 
 def write_page(report: Report, to: Path) -> None:
     """Write the page, whole or not at all."""
-    unfinished = to.with_name(f".{to.name}.{os.getpid()}")
-    try:
-        unfinished.write_text(to_html(report), encoding="utf-8")
-        unfinished.replace(to)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    write_whole(to, to_html(report))
 
 
 def to_html(report: Report) -> str:

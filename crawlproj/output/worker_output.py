@@ -1,30 +1,23 @@
-"""What a worker reports about itself: rows of failures and stats, and that all rows are on disk.
+"""All that a worker writes: feeds, tables, archive, store, and rows about itself.
 
-Such rows reach the feeds without passing the pipelines of a project, which are made for what its
-spiders yield: one that reads `item["price"]` would raise, and one that stores items would mix them
-up. Those that CRAWL_REPORT_PIPELINES names have asked for them.
+Whatever it writes of a page is on disk (`flush_rows`, `store`) before the page is settled.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scrapy import signals
-from scrapy.exceptions import DropItem
 from scrapy.extensions.feedexport import FeedExporter
-from scrapy.utils.misc import load_object
 
-from crawlproj.config import Config
 from crawlproj.engine.feeds import hand_over
 from crawlproj.engine.watch import EngineWatch
-from crawlproj.frontier.outcomes import Attempt
-from crawlproj.frontier.records import EntrySummary
-from crawlproj.items import TRANSIENT, FailureItem, utc_timestamp
+from crawlproj.output.failure_rows import FailureRows
 from crawlproj.output.feeds import FlushingFeedExporter, file_name
 from crawlproj.output.page_tables import PageTables, folder_of
+from crawlproj.output.refused import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,6 +25,8 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
     from crawlproj.frontier.frontier import Frontier
+    from crawlproj.frontier.outcomes import Attempt
+    from crawlproj.frontier.records import EntrySummary
     from crawlproj.output.archive.recorder import ArchiveRecorder
     from crawlproj.output.store.writer import PageWriter
     from crawlproj.running import CloserReading, EarlierCrawl, FollowsLinks
@@ -39,53 +34,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class ReportFeeds:
-    """The way of a report to the feeds. To be made before the spider is opened: what comes by then,
-    for a worker hears of what others have lost when it joins, waits for pipelines and feeds."""
-
-    def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
-        self._watch = EngineWatch(crawler)
-        self._early: list[Any] | None = []
-        crawler.signals.connect(self._open, signals.spider_opened)
-
-    async def _open(self) -> None:
-        early, self._early = self._early or [], None
-        for item in early:
-            await self.send(item)
-
-    @cached_property
-    def _pipelines(self) -> frozenset[type]:
-        names = Config.from_settings(self._crawler.settings).report_pipelines
-        return frozenset(map(load_object, names))
-
-    async def send(self, item: Any) -> None:
-        """Have a row written to each feed that takes it."""
-        if self._early is not None:
-            self._early.append(item)
-            return
-        try:
-            row = await self._watch.process_item(item, self._pipelines)
-        except DropItem as error:
-            logger.error("No row of %s: %s", type(item).__name__, error)
-            return
-        except Exception:
-            logger.exception("No row of %s: a pipeline failed", type(item).__name__)
-            return
-        spider = self._crawler.spider
-        assert spider is not None
-        for exporter in self._watch.extensions(FeedExporter):
-            exporter.item_scraped(row, spider)
-
-
-class Reports:
-    """Failures as rows, if the project wants them, and the feeds' flush."""
+class WorkerOutput:
+    """What the worker is given to write with. Nothing is opened before its crawl wants it."""
 
     def __init__(self, crawler: Crawler, worker: str, wanted: bool) -> None:
         self._crawler = crawler
-        self._feeds = ReportFeeds(crawler)
+        self._failures = FailureRows(crawler, worker, wanted)
         self._worker = worker
-        self._wanted = wanted
         self.tables = PageTables(crawler)
         """Of links, attributes and what is extracted, if the crawl wants them."""
         self.store: PageWriter | None = None
@@ -94,42 +49,23 @@ class Reports:
 
     async def dead(self, attempt: Attempt, reason: str) -> None:
         """A URL that this worker gives up."""
-        about = attempt.about
-        await self._report(
-            url=about.url,
-            status=attempt.answered,
-            kind=attempt.kind,
-            reason=reason,
-            referer=about.referer,
-            depth=about.depth,
-            attempts=attempt.attempts,
-        )
+        await self._failures.write_dead(attempt, reason)
 
     async def lost(self, dead: Iterable[EntrySummary]) -> None:
         """URLs that were lost with their workers too often."""
         for about in dead:
-            await self._report(
-                url=about.url,
-                kind=TRANSIENT,
-                reason="worker_lost",
-                referer=about.referer,
-                depth=about.depth,
-                attempts=about.attempts,
-            )
+            await self._failures.write_lost(about)
 
     async def refused(self, ended: Iterable[tuple[Attempt, int | None]]) -> None:
         """Pages of which rows are written, or may be, that do not count: this worker's own, or
         those of another worker's lease."""
-        refused = [
-            (attempt.about.url, attempt.lease.token if other is None else other, other is None)
-            for attempt, other in ended
-        ]
-        await self.tables.note_refused(self._worker, refused)
+        await self.tables.note_refused([self._refused(*one) for one in ended])
 
-    async def _report(self, **columns: Any) -> None:
-        if self._wanted:
-            item = FailureItem(failed_at=utc_timestamp(), worker=self._worker, **columns)
-            await self._feeds.send(item)
+    def _refused(self, attempt: Attempt, other: int | None) -> Refused:
+        """The lease of an attempt, or another worker's lease of the same URL."""
+        if other is None:
+            return Refused(attempt.about.url, attempt.lease.token, self._worker)
+        return Refused(attempt.about.url, other)
 
     @property
     def is_behind(self) -> bool:
