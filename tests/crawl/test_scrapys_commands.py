@@ -114,7 +114,7 @@ CASES: list[tuple[list[str], str]] = [
     (["parse", "--spider", "books", "-d", "2", "{home}", *MINE], "Next"),
     (["check", "books", *MINE], "Ran 2 contracts"),
     (["check", "-l"], "books"),
-    (["bench", "-s", "CLOSESPIDER_TIMEOUT=2"], "Crawled "),
+    (["bench", "-s", "CLOSESPIDER_TIMEOUT=1"], "Crawled "),
     (["runspider", "alone.py", "-o", "-:json", *MINE], "Next"),
     (["list"], "books\n"),
     (["edit", "books"], "books.py\n"),

@@ -2,7 +2,7 @@
 
 A server process imports everything once and forks for each command: what comes out is a real
 process, with its own environment, folder and files, that can be signalled and killed. What must
-be there before Python starts (a library to preload, a failpoint) gets a fresh interpreter.
+be there before Python starts (a library to preload) gets a fresh interpreter.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
+from crawlproj import failpoints
 from crawlproj.config.environment import PLAIN_SCRAPY
 from tests.servers import scrapy_client
 
 PROJECT = Path(__file__).parents[2]
-BEFORE_START = ("LD_PRELOAD", "CRAWL_FAILPOINT")
-"""Variables that are read when Python, or a module of ours, is loaded."""
+BEFORE_START = ("LD_PRELOAD",)
+"""Variables that are read when Python is loaded."""
 
 PACKAGES = (
     "crawlproj",
@@ -218,6 +219,7 @@ def _become(request: dict[str, object], files: list[int]) -> None:
     sys.argv[:] = ["scrapy", *words]
     if action := env.get("PYTHONWARNINGS"):
         warnings.simplefilter(action)
+    failpoints.reached = failpoints.from_text(env.get(failpoints.VARIABLE, ""))
 
 
 def _load() -> None:
