@@ -36,6 +36,7 @@ from crawlproj.frontier.outcomes import BAD_RECORD, Attempt
 from crawlproj.frontier.records import VISIT, encode_visited, meta_of
 from crawlproj.frontier.resting import Census, Resting
 from crawlproj.frontier.visits import DIGEST_BYTES, NO_DIGEST, Found, History, Visit, unpack_visit
+from crawlproj.politeness.robots_memory import UNREACHABLE
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider
@@ -291,7 +292,10 @@ def _done_again(attempt: Attempt, settlement: Settlement) -> Settlement:
 
 
 def _may_be_back(attempt: Attempt, settlement: Settlement) -> bool:
-    """Whether a page was given up for a reason that may pass."""
+    """Whether a page was given up for a reason that may pass, as that its host's robots.txt could
+    not be had."""
+    if settlement.verdict == "filtered":
+        return settlement.reason == UNREACHABLE
     is_ours = attempt.callback_error or settlement.reason == BAD_RECORD
     is_gone = attempt.answered in GONE
     return settlement.verdict == "dead" and not is_ours and not is_gone

@@ -148,6 +148,26 @@ async def test_a_page_that_cannot_be_had_rests_unless_it_is_gone(
     assert counts.get("resting", 0) == (verdict == "done")
 
 
+@pytest.mark.parametrize(
+    ("reason", "verdict"), [("robots_unreachable", "done"), ("robots", "filtered")]
+)
+async def test_a_page_rests_while_robots_txt_cannot_be_had_and_no_more_once_it_disallows_it(
+    frontier: Frontier, reason: str, verdict: str
+) -> None:
+    refresher = Refresher(frontier)
+    url = normalise(f"{HOSTS[0]}/page")
+    await push(frontier, [url])
+    await fetch_all(frontier, refresher)
+    await resting.reschedule(frontier.shard_of(url.host), {resting.number_of(*url): 0})
+    await refresher.wake(10)
+    [lease] = (await frontier.lease(10)).leases
+    told = refresher.settle(Attempt(lease), Settlement(lease.token, "filtered", reason=reason))
+    assert told.verdict == verdict
+    await frontier.settle([(lease.shard, told)])
+    counts = await frontier.counts()
+    assert counts.get("resting", 0) == (verdict == "done")
+
+
 async def test_a_body_that_is_not_read_has_changed_if_its_server_says_so(
     frontier: Frontier,
 ) -> None:
