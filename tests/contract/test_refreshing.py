@@ -11,7 +11,7 @@ import pytest
 from scrapy.http import Response
 
 from crawlproj.discover.refreshing import Refresher
-from crawlproj.frontier import resting
+from crawlproj.frontier import keys, resting
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.messages import Kind, Push, Settlement
 from crawlproj.frontier.outcomes import Attempt
@@ -87,6 +87,25 @@ async def test_a_census_gives_shards_what_their_pages_ask_for_of_the_budget(
     assert shares == pytest.approx(expected, rel=0.01)
     due = [one.due_ms - one.visit.at_ms for one in (await at_rest(frontier)).values()]
     assert max(due) == pytest.approx(len(urls) / 10 * 1000 / 1.02, rel=0.02)
+
+
+async def test_censuses_go_on_where_the_first_shard_has_nothing_at_rest(frontier: Frontier) -> None:
+    refresher = Refresher(frontier)
+    host = next(host for host in HOSTS if frontier.shard_of(host).number == 1)
+    url = normalise(f"{host}/page")
+    await push(frontier, [url])
+    await fetch_queued(frontier, refresher)
+    first, number = frontier.shards[0], resting.number_of(*url)
+    far_ms = await first.now_ms() + 3_600_000
+    for _ in range(2):
+        await resting.reschedule(frontier.shard_of(host), {number: far_ms})
+        await first.client.hset(keys.meta(first.crawl, 0), "census_at_ms", 0)
+        await refresher.wake(10)
+        assert (await at_rest(frontier))[number].due_ms < far_ms, "the census has looked at it"
+    shares = [(await shard.meta())["refresh"] for shard in frontier.shards]
+    assert [float(share) for share in shares] == [0, 10, 0]
+    idle = [(await resting.wake(shard, 10, 5000)).saved for shard in frontier.shards]
+    assert min(idle[0], idle[2]) == 1, "shards without pages do not hold the others' back"
 
 
 async def test_what_a_sitemap_says_was_modified_since_is_due_at_once(frontier: Frontier) -> None:

@@ -13,7 +13,7 @@
 -- ARGV  2 URLs to wake at most, 3 ms from one census to the next
 -- Reply {URLs that were woken, now in ms by the crawl's clock, what the last census found or '',
 --        1 if the caller is to take the next census, percent of what can be saved that lies idle, since
---        nothing else can be woken}
+--        nothing else can be woken: 100 where the shard has nothing of the budget}
 --include _crawl.lua
 --include _damage.lua
 --include _hosts.lua
@@ -21,8 +21,8 @@
 local LARGEST_SHARE, FORGET_S, SAVED_S, LOOKED_AT = 0.9, 10, 5, 100
 local kept = redis.call('HMGET', META, 'refresh', 'revisits_left', 'revisits_at_ms', 'woken', 'paid_for',
                         'tokens', 'census', 'census_at_ms')
-local rate = tonumber(kept[1] or 0) or 0
-if STATE ~= 'running' or rate <= 0 then return {0, NOW, kept[7] or '', 0, 0} end
+if STATE ~= 'running' or not kept[1] then return {0, NOW, kept[7] or '', 0, 0} end
+local rate = tonumber(kept[1]) or 0  -- 0 where nothing rested at the last census
 
 local woken, leased = tonumber(kept[4] or 0), tonumber(kept[6] or 0)
 local earned = rate * math.max(0, NOW - tonumber(kept[3] or NOW)) / 1000
@@ -93,5 +93,5 @@ local is_turn = NOW >= tonumber(kept[8] or 0)
 redis.call('HSET', META, 'revisits_left', left - urls, 'revisits_at_ms', NOW, 'woken', woken + urls,
            'paid_for', paid_for + paid)
 if is_turn then redis.call('HSET', META, 'census_at_ms', NOW + tonumber(ARGV[3])) end
-local idle = urls < wanted and (left - urls) / most or 0
+local idle = rate <= 0 and 1 or urls < wanted and (left - urls) / most or 0
 return {urls, NOW, kept[7] or '', is_turn and 1 or 0, math.floor(idle * 100)}
