@@ -152,10 +152,13 @@ class Refresher:
         asked = self._policy.visits_per_s(pages, self._census.price)
         return asked * drawn.total / len(pages)
 
-    def _due_ms(self, page: Resting) -> int:
+    def _due_ms(self, page: Resting) -> float:
+        """One that is due and waits for its host keeps its turn: it would else get a new one,
+        behind all others that wait."""
         if page.visit.failures:
-            return int(page.due_ms)
-        return page.visit.at_ms + self._interval_ms(page.priority, page.visit.history)
+            return page.due_ms
+        due_ms = page.visit.at_ms + self._interval_ms(page.priority, page.visit.history)
+        return page.due_ms if page.waits and due_ms <= self._now_ms() else due_ms
 
     def _demand(self, page: Resting, usual_rate: float) -> Demand:
         known = estimate(page.visit.history, usual_rate)
@@ -183,6 +186,7 @@ class Refresher:
                 page.number: max(now_ms, page.visit.at_ms + round(self._policy.shortest_s * 1000))
                 for page in await resting.among(shard, list(hinted))
                 if page.visit.at_ms < hinted[page.number] * 1000 <= now_ms < page.due_ms
+                and not page.waits
             }
             if due_ms:
                 await resting.reschedule(shard, due_ms)

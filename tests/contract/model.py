@@ -67,7 +67,7 @@ class Host:
     pause: int | None = None
     best: float | None = None
     turn: int = 0
-    revisit: float = 0
+    revisit: float | None = None
     turns: float = 0
 
     @property
@@ -586,10 +586,11 @@ class Model:
         pause = max(self.plan.delay_ms / MINUTE_MS, host.pause or 0)
         times = 2 if host.queues.keys() - {REVISIT} else 1
         lasts = times * pause / (own or host.per or self.plan.per_host)
-        if self.now >= host.revisit:
-            host.revisit = self.now + lasts
+        if self.now >= (host.revisit or 0):
+            late = self.now if host.revisit is None else max(host.revisit, self.now - SECOND)
+            host.revisit = late + lasts if lasts else None
             return True
-        turn = max(host.revisit, host.turns)
+        turn = max(host.revisit or 0, host.turns)
         host.turns = turn + lasts
         self.resting[asked] = turn, self.resting[asked][1]
         return False

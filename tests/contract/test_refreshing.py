@@ -20,6 +20,7 @@ from crawlproj.frontier.records import encode_link
 from crawlproj.frontier.visits import History
 from crawlproj.server.connection import connect
 from crawlproj.urls import Url, normalise
+from tests.lua.helpers import set_clock
 from tests.servers.redis import RedisServer
 
 HOSTS = [f"http://{name}.test" for name in "abcdefgh"]
@@ -106,6 +107,27 @@ async def test_censuses_go_on_where_the_first_shard_has_nothing_at_rest(frontier
     assert [float(share) for share in shares] == [0, 10, 0]
     idle = [(await resting.wake(shard, 10, 5000)).saved for shard in frontier.shards]
     assert min(idle[0], idle[2]) == 1, "shards without pages do not hold the others' back"
+
+
+async def test_a_page_that_waits_for_its_host_keeps_its_turn_at_a_census(
+    frontier: Frontier, redis_server: RedisServer
+) -> None:
+    refresher = Refresher(frontier)
+    urls = [normalise(f"{HOSTS[0]}/{number}") for number in range(4)]
+    await push(frontier, urls)
+    await fetch_queued(frontier, refresher)
+    slow = {"delay_ms": 60_000, "per_host": 1, "census_at_ms": 1 << 53}
+    with redis_server.client() as redis:
+        for shard in frontier.shards:
+            redis.hset(keys.meta(shard.crawl, shard.number), mapping=slow)
+            set_clock(redis, 1, shard.crawl, shard.number)
+    await refresher.wake(100)
+    turns = {number: page.due_ms for number, page in (await at_rest(frontier)).items()}
+    assert len(set(turns.values())) == 3, "one is woken, the others have turns"
+    await refresher.take_census()
+    modified_s = int(min(turns.values()) // 1000 - 60)
+    await refresher.hint(dict.fromkeys(urls, modified_s))
+    assert {number: page.due_ms for number, page in (await at_rest(frontier)).items()} == turns
 
 
 async def test_what_a_sitemap_says_was_modified_since_is_due_at_once(frontier: Frontier) -> None:

@@ -180,6 +180,16 @@ def test_a_slow_host_has_new_pages_and_revisits_by_turns(
     assert fetched == shown_as
 
 
+def test_turns_that_come_between_two_polls_are_not_lost(crawl: HandCrawl) -> None:
+    worker = rested(crawl, paths=60)
+    crawl.redis.hset(crawl.key("meta"), mapping={"delay_ms": 250, "per_host": 1})
+    woken = 0
+    for half_second in range(20):
+        crawl.at(20 + half_second / 120)
+        woken += wake(worker)
+    assert 38 <= woken <= 40, "four a second"
+
+
 def test_pages_of_the_budget_are_used_by_revisits_too(crawl: HandCrawl) -> None:
     worker = rested(crawl, paths=2, pages=3)
     worker.push(link(A, "/new"))

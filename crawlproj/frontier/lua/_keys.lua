@@ -51,7 +51,8 @@
 --  26 HISTORY  prefix  + step in seconds -> list of moments, the latest last, see _history.lua
 --  27 RESTING  hash    number of a URL, 8 bytes -> msgpack of host, entry, what it is counted as: pages
 --                      that are done, or sitemaps that were read, and are to be revisited
---  28 DUE      zset    the same numbers, by when their URLs are due (ms)
+--  28 DUE      zset    the same numbers, by when their URLs are due (ms), and half a millisecond if they
+--                      wait for their host
 --  29 NEAR     hash    fingerprints of pages, and where to look for them, see find_near.lua
 --  30 OUTCOMES prefix  + bucket, or names -> hash, see _outcomes.lua
 --  31 LEASED_AT zset   "token worker" of leases that may be copied, by when they were made (ms)

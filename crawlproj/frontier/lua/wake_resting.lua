@@ -8,7 +8,8 @@
 --
 -- A host that has new pages is given a URL to revisit every other time that it may be asked, and then
 -- that goes first; one that has none, each time. URLs of it that are due at once get such turns one
--- after the other: they rest until then.
+-- after the other: they rest until then. A turn that was not taken is good for LATE_MS: workers ask a
+-- few times a second.
 --
 -- ARGV  2 URLs to wake at most, 3 ms from one census to the next
 -- Reply {URLs that were woken, now in ms by the crawl's clock, what the last census found or '',
@@ -18,7 +19,7 @@
 --include _damage.lua
 --include _hosts.lua
 --include _resting.lua
-local LARGEST_SHARE, FORGET_S, SAVED_S, LOOKED_AT = 0.9, 10, 5, 100
+local LARGEST_SHARE, FORGET_S, SAVED_S, LOOKED_AT, LATE_MS = 0.9, 10, 5, 100, 1000
 local kept = redis.call('HMGET', META, 'refresh', 'revisits_left', 'revisits_at_ms', 'woken', 'paid_for',
                         'tokens', 'census', 'census_at_ms')
 if STATE ~= 'running' or not kept[1] then return {0, NOW, kept[7] or '', 0, 0} end
@@ -44,16 +45,20 @@ local function turn_ms(host)
   return math.ceil((has_new and 2 or 1) * usual_pause_ms(host) / connections)
 end
 
+-- A URL that is due waits for its host until then. Half a millisecond tells it from one that is not
+-- due before: see Resting.waits in resting.py.
+local function wait_until(number, at_ms) redis.call('ZADD', DUE, at_ms + 0.5, number) end
+
 -- Whether it is a turn of the host's; if not, the URL is due again at its next one that is not taken.
 local function has_turn(host, number)
   local lasts_ms = turn_ms(host)
   if NOW >= (host.revisit or 0) then
-    host.revisit = lasts_ms > 0 and NOW + lasts_ms or nil
+    host.revisit = lasts_ms > 0 and math.max(host.revisit or NOW, NOW - LATE_MS) + lasts_ms or nil
     return true
   end
   local turn = math.max(host.revisit, host.turns or 0)
   host.turns = turn + lasts_ms
-  redis.call('ZADD', DUE, turn, number)
+  wait_until(number, turn)
 end
 
 local function wake(name, entry, counted_as)
