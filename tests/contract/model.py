@@ -75,6 +75,11 @@ class Host:
         return _is_link(max(self.queues, default=inf))
 
     @property
+    def has_new(self) -> bool:
+        """Whether it has more than pages to revisit."""
+        return bool(self.queues.keys() - {REVISIT})
+
+    @property
     def next_has_moved(self) -> bool:
         return max(self.queues, default=None) == MOVED
 
@@ -103,6 +108,8 @@ class Group:
     per: int | None = None
     kept: int = 0
     copies: int = 0
+    revisit: float | None = None
+    turns: float = 0
 
     @property
     def due(self) -> int:
@@ -582,18 +589,22 @@ class Model:
 
     def _has_turn(self, asked: tuple[str, bytes]) -> bool:
         host = self._touch(asked[0])
-        own = self.groups[host.group].per if host.group and self._is_paced else None
+        keeper = self.groups[host.group] if host.group and self._is_paced else host
         pause = max(self.plan.delay_ms / MINUTE_MS, host.pause or 0)
-        times = 2 if host.queues.keys() - {REVISIT} else 1
-        lasts = times * pause / (own or host.per or self.plan.per_host)
-        if self.now >= (host.revisit or 0):
-            late = self.now if host.revisit is None else max(host.revisit, self.now - SECOND)
-            host.revisit = late + lasts if lasts else None
+        times = 2 if host.has_new or (keeper is not host and self._line_has_new(host.group)) else 1
+        lasts = times * pause / (keeper.per or self.plan.per_host)
+        if self.now >= (keeper.revisit or 0):
+            late = self.now if keeper.revisit is None else max(keeper.revisit, self.now - SECOND)
+            keeper.revisit = late + lasts if lasts else None
             return True
-        turn = max(host.revisit or 0, host.turns)
-        host.turns = turn + lasts
+        turn = max(keeper.revisit or 0, keeper.turns)
+        keeper.turns = turn + lasts
         self.resting[asked] = turn, self.resting[asked][1]
         return False
+
+    def _line_has_new(self, group: str) -> bool:
+        line = self._line(group)
+        return bool(line) and self._touch(line[-1]).has_new
 
     def _used(self) -> int:
         """Pages of the budget: each revisit is one more."""

@@ -180,6 +180,28 @@ def test_a_slow_host_has_new_pages_and_revisits_by_turns(
     assert fetched == shown_as
 
 
+def test_hosts_that_share_a_pace_share_the_turns_of_revisits(crawl: HandCrawl) -> None:
+    crawl.open(refresh=PLENTY, group="domain", per_host=100)
+    worker, hosts = crawl.worker(), [f"http://{name}" for name in "abcdef"]
+
+    def push(*paths: str) -> None:
+        links = [link(host, path, 4)._replace(group="g") for host in hosts for path in paths]
+        worker.push(*links)
+
+    push("/0", "/1")
+    worker.settle(*(done(lease.token, lease.entry) for lease in worker.lease().leases))
+    crawl.redis.hset(crawl.key("meta"), mapping={"delay_ms": MINUTE_MS, "per_host": 1})
+    push("/new0", "/new1")
+    fetched = ""
+    for minute in range(20, 32):
+        crawl.at(minute * 1.01)
+        wake(worker)
+        for lease in worker.lease().leases:
+            fetched += "n" if b"new" in lease.entry else "r"
+            worker.done(lease, pause_ms=MINUTE_MS)
+    assert fetched == "rnrnrnrnrnrn"
+
+
 def test_turns_that_come_between_two_polls_are_not_lost(crawl: HandCrawl) -> None:
     worker = rested(crawl, paths=60)
     crawl.redis.hset(crawl.key("meta"), mapping={"delay_ms": 250, "per_host": 1})

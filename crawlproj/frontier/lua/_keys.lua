@@ -42,7 +42,7 @@
 --  18 PATTERNS hash    "host pattern" -> msgpack {why, at_ms, released_ms or 0, URLs}
 --  19 SET_ASIDE prefix  + host pattern    -> list of msgpack {kind, level, entry, key}
 --  20 GROUPS   hash    group of hosts -> msgpack {out, cooling, pages, at, kept, hold, why, per, reserved,
---                      copies}
+--                      copies, revisit, turns}
 --  21 LINE     prefix  + group           -> zset of its hosts that could be contacted now, best first
 --  22 UPDATES  stream  worker -> what its pushes have lately added to SEEN, see seen_updates.py
 --  23 COOKIES  hash    domain -> msgpack of id, cookie, of one after the other, see cookies.lua

@@ -9,7 +9,7 @@
 -- A host that has new pages is given a URL to revisit every other time that it may be asked, and then
 -- that goes first; one that has none, each time. URLs of it that are due at once get such turns one
 -- after the other: they rest until then. A turn that was not taken is good for LATE_MS: workers ask a
--- few times a second.
+-- few times a second. Hosts that share a pace share these turns.
 --
 -- ARGV  2 URLs to wake at most, 3 ms from one census to the next
 -- Reply {URLs that were woken, now in ms by the crawl's clock, what the last census found or '',
@@ -38,11 +38,21 @@ if PAGES >= 0 then
   wanted = math.min(wanted, PAGES - tonumber(used[1] or 0) - tonumber(used[2] or 0) - tonumber(used[3] or 0))
 end
 
+-- Who keeps the pace of a host, and with it the turns.
+local function keeper_of(host) return host.group and PACED and load_group(host.group) or host end
+
+local function has_new(host) return #host.levels > 1 or #host.levels == 1 and host.levels[1] ~= REVISIT end
+
+-- The same of any host of a group: who has pages to revisit only stands before all others in its line.
+local function line_has_new(group)
+  local last = redis.call('ZRANGE', LINE .. group, -1, -1)[1]
+  return last and has_new(load_host(last))
+end
+
 -- How long a host has, after a URL of it was woken, before the next is.
-local function turn_ms(host)
-  local connections = host.group and PACED and load_group(host.group).per or host.per or PER_HOST
-  local has_new = #host.levels > 1 or #host.levels == 1 and host.levels[1] ~= REVISIT
-  return math.ceil((has_new and 2 or 1) * usual_pause_ms(host) / connections)
+local function turn_ms(host, keeper)
+  local is_shared = has_new(host) or keeper ~= host and line_has_new(host.group)
+  return math.ceil((is_shared and 2 or 1) * usual_pause_ms(host) / (keeper.per or PER_HOST))
 end
 
 -- A URL that is due waits for its host until then. Half a millisecond tells it from one that is not
@@ -51,13 +61,14 @@ local function wait_until(number, at_ms) redis.call('ZADD', DUE, at_ms + 0.5, nu
 
 -- Whether it is a turn of the host's; if not, the URL is due again at its next one that is not taken.
 local function has_turn(host, number)
-  local lasts_ms = turn_ms(host)
-  if NOW >= (host.revisit or 0) then
-    host.revisit = lasts_ms > 0 and math.max(host.revisit or NOW, NOW - LATE_MS) + lasts_ms or nil
+  local keeper = keeper_of(host)
+  local lasts_ms = turn_ms(host, keeper)
+  if NOW >= (keeper.revisit or 0) then
+    keeper.revisit = lasts_ms > 0 and math.max(keeper.revisit or NOW, NOW - LATE_MS) + lasts_ms or nil
     return true
   end
-  local turn = math.max(host.revisit, host.turns or 0)
-  host.turns = turn + lasts_ms
+  local turn = math.max(keeper.revisit, keeper.turns or 0)
+  keeper.turns = turn + lasts_ms
   wait_until(number, turn)
 end
 
