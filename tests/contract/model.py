@@ -590,6 +590,9 @@ class Model:
     def _has_turn(self, asked: tuple[str, bytes]) -> bool:
         host = self._touch(asked[0])
         keeper = self.groups[host.group] if host.group and self._is_paced else host
+        if (held := max(host.hold or 0, keeper.hold or 0)) > self.now:
+            self.resting[asked] = held, self.resting[asked][1]
+            return False
         pause = max(self.plan.delay_ms / MINUTE_MS, host.pause or 0)
         times = 2 if host.has_new or (keeper is not host and self._line_has_new(host.group)) else 1
         lasts = times * pause / (keeper.per or self.plan.per_host)

@@ -202,6 +202,27 @@ def test_hosts_that_share_a_pace_share_the_turns_of_revisits(crawl: HandCrawl) -
     assert fetched == "rnrnrnrnrnrn"
 
 
+@pytest.mark.parametrize("failed", [1, 2])
+def test_pages_of_a_host_that_is_held_rest_until_it_no_longer_is(
+    crawl: HandCrawl, failed: int
+) -> None:
+    """2: its server said that it is asked too much, which holds its group."""
+    crawl.open(refresh=PLENTY, group="domain", per_host=100)
+    worker = crawl.worker()
+    worker.push(*(link(A, path)._replace(group="g") for path in ("/0", "/1", "/2")))
+    *others, last = worker.lease().leases
+    worker.settle(*(done(lease.token, lease.entry) for lease in others))
+    held = Settlement(last.token, "dead", reason="http_503", failed=failed, hold_ms=40 * MINUTE_MS)
+    worker.settle(held)
+    crawl.at(11)
+    assert wake(worker) == 0
+    state = crawl.state()
+    assert state.resting == {(A, path): (40, "done") for path in ("/0", "/1")}
+    assert "revisits" not in state.counts
+    crawl.at(41)
+    assert wake(worker) == 2
+
+
 def test_turns_that_come_between_two_polls_are_not_lost(crawl: HandCrawl) -> None:
     worker = rested(crawl, paths=60)
     crawl.redis.hset(crawl.key("meta"), mapping={"delay_ms": 250, "per_host": 1})

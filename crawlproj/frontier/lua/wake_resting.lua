@@ -59,9 +59,12 @@ end
 -- due before: see Resting.waits in resting.py.
 local function wait_until(number, at_ms) redis.call('ZADD', DUE, at_ms + 0.5, number) end
 
--- Whether it is a turn of the host's; if not, the URL is due again at its next one that is not taken.
+-- Whether it is a turn of the host's; if not, the URL is due again at its next one that is not taken, or
+-- when the host is no longer held: queued before, it would have used up budget that others can use.
 local function has_turn(host, number)
   local keeper = keeper_of(host)
+  local held_until = math.max(host.hold or 0, keeper.hold or 0)
+  if NOW < held_until then return wait_until(number, held_until) end
   local lasts_ms = turn_ms(host, keeper)
   if NOW >= (keeper.revisit or 0) then
     keeper.revisit = lasts_ms > 0 and math.max(keeper.revisit or NOW, NOW - LATE_MS) + lasts_ms or nil
