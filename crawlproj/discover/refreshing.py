@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from math import exp, log
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -51,6 +52,10 @@ CENSUS_EVERY_MS = 5000
 DRAWN = 500
 """Pages that a census looks at, on all shards together, which takes some twenty milliseconds: the
 price is then right within some percent, and the mean of several within less."""
+
+HINTED_AT_ONCE = 500
+"""Pages that are looked up together, of the 50,000 that a sitemap may list: neither the event loop
+nor Redis does anything else meanwhile."""
 
 KEPT_OF_PRICE, KEPT_OF_RATE = 0.8, 0.9
 """How much of the last census stays where not all pages were looked at."""
@@ -175,6 +180,11 @@ class Refresher:
     async def hint(self, modified_s: Mapping[Url, int]) -> None:
         """Pages have been modified at these times, by what somebody says: those that rest and were
         seen before that are due."""
+        pages = iter(modified_s.items())
+        while some := dict(islice(pages, HINTED_AT_ONCE)):
+            await self._hint(some)
+
+    async def _hint(self, modified_s: Mapping[Url, int]) -> None:
         now_ms = self._now_ms()
         by_shard: dict[int, dict[bytes, int]] = {}
         for url, seconds in modified_s.items():

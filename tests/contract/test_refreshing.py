@@ -17,6 +17,7 @@ from crawlproj.frontier.messages import Kind, Push, Settlement
 from crawlproj.frontier.outcomes import Attempt
 from crawlproj.frontier.plan import Plan
 from crawlproj.frontier.records import encode_link
+from crawlproj.frontier.shard import Shard
 from crawlproj.frontier.visits import History
 from crawlproj.server.connection import connect
 from crawlproj.urls import Url, normalise
@@ -147,6 +148,30 @@ async def test_what_a_sitemap_says_was_modified_since_is_due_at_once(frontier: F
     due_ms = {url: (await at_rest(frontier))[number].due_ms for url, number in numbers.items()}
     assert due_ms[old] == due_ms[future] == later_ms
     assert due_ms[new] <= (now_s + 2) * 1000
+
+
+async def test_a_long_sitemap_is_looked_up_piece_by_piece(
+    frontier: Frontier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refresher = Refresher(frontier)
+    urls = [normalise(f"{HOSTS[0]}/{number}") for number in range(1200)]
+    await push(frontier, urls[::100])
+    await fetch_queued(frontier, refresher)
+    shard = frontier.shard_of(HOSTS[0])
+    later_ms = await shard.now_ms() + 3_600_000
+    await resting.reschedule(shard, dict.fromkeys(await at_rest(frontier), later_ms))
+    asked, among = [], resting.among
+
+    async def noted(shard: Shard, numbers: list[bytes]) -> list[resting.Resting]:
+        asked.append(len(numbers))
+        return await among(shard, numbers)
+
+    monkeypatch.setattr(resting, "among", noted)
+    await asyncio.sleep(1.1)  # a date has whole seconds
+    await refresher.wake(1)
+    await refresher.hint(dict.fromkeys(urls, await shard.now_ms() // 1000))
+    assert asked == [500, 500, 200]
+    assert all(page.due_ms < later_ms for page in (await at_rest(frontier)).values())
 
 
 async def test_what_visits_have_found_is_kept_for_the_next(frontier: Frontier) -> None:
