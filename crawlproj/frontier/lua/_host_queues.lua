@@ -1,5 +1,5 @@
 -- Included by _hosts.lua: reads and packs the records of hosts and groups; puts URLs into the hosts'
--- queues and drops them; reserves pages of the budgets for the seeds among them.
+-- queues and drops them; reserves pages of the budgets for seeds and woken pages among them.
 local hosts, names, stored, groups = {}, {}, {}, {}
 
 -- Reads the records of hosts that may be needed, all at once.
@@ -47,13 +47,15 @@ end
 -- What a host may have beside what every host has; mostly nothing.
 local function pack_rest(host)
   if not (host.kept or host.failures or host.hold or host.mentions or host.per or host.group
-          or host.pause or host.reserved or host.revisit or host.last or host.copies) then
+          or host.pause or host.reserved or host.revisit or host.last or host.copies
+          or host.woken) then
     return ''
   end
   return cmsgpack.pack({kept = host.kept, failures = host.failures, hold = host.hold, mentions = host.mentions,
                         per = host.per, group = host.group, pause = host.pause, reserved = host.reserved,
                         why = host.hold and host.why, revisit = host.revisit,
-                        turns = host.revisit and host.turns, last = host.last, copies = host.copies})
+                        turns = host.revisit and host.turns, last = host.last, copies = host.copies,
+                        woken = host.woken})
 end
 
 local NOTHING = cmsgpack.pack(false)
@@ -86,14 +88,15 @@ local function add_to(unit, field, by)
   unit[field] = total > 0 and total or nil
 end
 
--- So many seeds wait from now on, queued or delayed, or (-1) no longer do: page budgets keep a page
--- for each, which links do not get.
+-- So many seeds or woken pages wait from now on, queued or delayed, or (-1) no longer do: page budgets
+-- keep a page for each, which links do not get.
 local function reserve(name, level, by)
-  if not is_seed(level) then return end
+  local kept = kept_as(level)
+  if not kept then return end
   local host = load_host(name)
-  add_to(host, 'reserved', by)
-  if host.group then add_to(load_group(host.group), 'reserved', by) end
-  count('reserved', by)
+  add_to(host, kept, by)
+  if host.group then add_to(load_group(host.group), kept, by) end
+  count(kept, by)
 end
 
 local function enqueue(name, level, entry, first)

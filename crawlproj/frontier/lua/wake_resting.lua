@@ -34,8 +34,11 @@ local left = math.min(tonumber(kept[2] or math.huge) + earned - paid, most)
 
 local wanted = math.min(tonumber(ARGV[2]), math.floor(left))
 if PAGES >= 0 then
-  local used = redis.call('HMGET', COUNTS, 'done', 'leased', 'revisits')
-  wanted = math.min(wanted, PAGES - tonumber(used[1] or 0) - tonumber(used[2] or 0) - tonumber(used[3] or 0))
+  local left_of_pages = PAGES
+  for _, used in ipairs(redis.call('HMGET', COUNTS, 'done', 'leased', 'revisits', 'reserved', 'woken')) do
+    left_of_pages = left_of_pages - tonumber(used or 0)
+  end
+  wanted = math.min(wanted, left_of_pages)
 end
 
 -- Who keeps the pace of a host, and with it the turns.
