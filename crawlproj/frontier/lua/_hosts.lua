@@ -120,15 +120,23 @@ local function wake_time(unit)
 end
 
 -- Puts a host where it belongs after anything about it has changed. One that is given up is not
--- asked any more, so it need not rest: workers answer themselves for what has moved there.
+-- asked any more, so it need not rest: workers answer themselves for what has moved there. One of which
+-- there is more to drop than may be now is placed again by the next lease.
 local function place(name, host)
-  local due = wake_time(host)
+  local due, reason = wake_time(host), nil
   local is_given_up = GIVE_UP > 0 and (host.failures or 0) >= GIVE_UP
-  if PAGES_PER_HOST > 0 and host.pages >= PAGES_PER_HOST then drop_own(name, host, 'host_limit') end
-  if is_given_up then drop_own(name, host, 'host_down') end
-  if host.group and is_spent(load_group(host.group)) then drop_own(name, host, 'domain_limit') end
+  if PAGES_PER_HOST > 0 and host.pages >= PAGES_PER_HOST then
+    reason = 'host_limit'
+  elseif is_given_up then
+    reason = 'host_down'
+  elseif host.group and is_spent(load_group(host.group)) then
+    reason = 'domain_limit'
+  end
+  local has_more = reason and drop_own(name, host, reason)
   local best = best_level(host.levels)
-  if best and (is_given_up or not host.hold) and host_slots(host) > 0 then
+  if has_more then
+    move(name, host, 'waiting', NOW)
+  elseif best and (is_given_up or not host.hold) and host_slots(host) > 0 then
     if host.at ~= 'ready' or host.best ~= best then move(name, host, 'ready', ready_score(host, best)) end
   elseif best and due then
     move(name, host, 'waiting', due)
