@@ -133,7 +133,7 @@ class Refresh(Protocol):
 class NearDuplicates(Protocol):
     """Who finds near-copies of pages (discover/near_duplicates.py)."""
 
-    def ask(self, url: Url, row: PageItem, body: bytes, encoding: str) -> None: ...
+    def ask(self, url: Url, row: PageItem, response: Response, encoding: str) -> None: ...
 
 
 class FollowsLinks(Protocol):

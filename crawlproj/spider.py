@@ -224,7 +224,7 @@ class SiteSpider(scrapy.Spider):
         if crawl.extraction is not None:
             crawl.extraction.add(response, row)
         if crawl.near is not None:
-            crawl.near.ask(self._normal(response.url), row, response.body, page.encoding)
+            crawl.near.ask(self._normal(response.url), row, response, page.encoding)
         return row
 
     def _canonical(self, response: Response, page: links.Page) -> str:

@@ -12,7 +12,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from redis.exceptions import RedisError
 
@@ -20,8 +20,12 @@ from crawlproj.discover.fingerprint import bands, fingerprint
 from crawlproj.errors import CrawlError
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.near_index import ASKED_AT_ONCE, Fingerprinted, first_near
+from crawlproj.frontier.records import VISIT
 from crawlproj.items import PageItem
 from crawlproj.urls import Url
+
+if TYPE_CHECKING:
+    from scrapy.http import Response
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +40,8 @@ class _Asked(NamedTuple):
 
 
 class NearDuplicates:
-    """What one worker asks. `weigh` is told of each answer: whether the page was a near-copy."""
+    """What one worker asks. `weigh` is told of each page's first answer: whether it was a
+    near-copy. A page that is revisited would look like many of its folder."""
 
     def __init__(self, frontier: Frontier, weigh: Callable[[Url, bool], None]) -> None:
         self._frontier = frontier
@@ -46,13 +51,14 @@ class NearDuplicates:
         self._asking: asyncio.Task[None] | None = None
         self._is_without = False
 
-    def ask(self, url: Url, row: PageItem, body: bytes, encoding: str) -> None:
+    def ask(self, url: Url, row: PageItem, response: Response, encoding: str) -> None:
         """A page has been read, and its row will come; nothing is asked of one without text."""
-        found = fingerprint(body, encoding)
+        found = fingerprint(response.body, encoding)
         if found is None:
             return
         answer = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Asked(Fingerprinted(row.url, found, bands(found)), url, answer))
+        page = Fingerprinted(row.url, found, bands(found), VISIT in response.meta)
+        self._waiting.append(_Asked(page, url, answer))
         self._answers[row.url] = answer
         if len(self._answers) > MOST_UNREAD:
             del self._answers[next(iter(self._answers))]
@@ -72,7 +78,7 @@ class NearDuplicates:
             for asked, near in zip(batch, found or [""] * most, strict=True):
                 if not asked.answer.done():  # its row may have been broken off
                     asked.answer.set_result(near)
-                if found:
+                if found and not asked.page.is_revisit:
                     self._weigh(asked.url, bool(near))
 
     async def _first_near(self, pages: list[Fingerprinted]) -> list[str] | None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from math import exp, log
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -36,6 +37,7 @@ from crawlproj.frontier.outcomes import BAD_RECORD, Attempt
 from crawlproj.frontier.records import VISIT, encode_visited, meta_of
 from crawlproj.frontier.resting import Census, Resting
 from crawlproj.frontier.visits import DIGEST_BYTES, NO_DIGEST, Found, History, Visit, unpack_visit
+from crawlproj.politeness.robots_memory import UNREACHABLE
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider
@@ -50,6 +52,10 @@ CENSUS_EVERY_MS = 5000
 DRAWN = 500
 """Pages that a census looks at, on all shards together, which takes some twenty milliseconds: the
 price is then right within some percent, and the mean of several within less."""
+
+HINTED_AT_ONCE = 500
+"""Pages that are looked up together, of the 50,000 that a sitemap may list: neither the event loop
+nor Redis does anything else meanwhile."""
 
 KEPT_OF_PRICE, KEPT_OF_RATE = 0.8, 0.9
 """How much of the last census stays where not all pages were looked at."""
@@ -151,10 +157,13 @@ class Refresher:
         asked = self._policy.visits_per_s(pages, self._census.price)
         return asked * drawn.total / len(pages)
 
-    def _due_ms(self, page: Resting) -> int:
+    def _due_ms(self, page: Resting) -> float:
+        """One that is due and waits for its host keeps its turn: it would else get a new one,
+        behind all others that wait."""
         if page.visit.failures:
-            return int(page.due_ms)
-        return page.visit.at_ms + self._interval_ms(page.priority, page.visit.history)
+            return page.due_ms
+        due_ms = page.visit.at_ms + self._interval_ms(page.priority, page.visit.history)
+        return page.due_ms if page.waits and due_ms <= self._now_ms() else due_ms
 
     def _demand(self, page: Resting, usual_rate: float) -> Demand:
         known = estimate(page.visit.history, usual_rate)
@@ -171,6 +180,11 @@ class Refresher:
     async def hint(self, modified_s: Mapping[Url, int]) -> None:
         """Pages have been modified at these times, by what somebody says: those that rest and were
         seen before that are due."""
+        pages = iter(modified_s.items())
+        while some := dict(islice(pages, HINTED_AT_ONCE)):
+            await self._hint(some)
+
+    async def _hint(self, modified_s: Mapping[Url, int]) -> None:
         now_ms = self._now_ms()
         by_shard: dict[int, dict[bytes, int]] = {}
         for url, seconds in modified_s.items():
@@ -182,6 +196,7 @@ class Refresher:
                 page.number: max(now_ms, page.visit.at_ms + round(self._policy.shortest_s * 1000))
                 for page in await resting.among(shard, list(hinted))
                 if page.visit.at_ms < hinted[page.number] * 1000 <= now_ms < page.due_ms
+                and not page.waits
             }
             if due_ms:
                 await resting.reschedule(shard, due_ms)
@@ -291,7 +306,10 @@ def _done_again(attempt: Attempt, settlement: Settlement) -> Settlement:
 
 
 def _may_be_back(attempt: Attempt, settlement: Settlement) -> bool:
-    """Whether a page was given up for a reason that may pass."""
+    """Whether a page was given up for a reason that may pass, as that its host's robots.txt could
+    not be had."""
+    if settlement.verdict == "filtered":
+        return settlement.reason == UNREACHABLE
     is_ours = attempt.callback_error or settlement.reason == BAD_RECORD
     is_gone = attempt.answered in GONE
     return settlement.verdict == "dead" and not is_ours and not is_gone

@@ -139,7 +139,10 @@ class Frontier:
         )
 
     async def warm(self) -> None:
-        """Learn what has been seen so far."""
+        """Learn what has been seen so far. What was known is forgotten at all shards before: a link
+        that is met meanwhile must not be taken for seen at a shard which has lost it."""
+        for shard in self.shards:
+            shard.forget_seen()
         for shard in self.shards:
             await shard.warm()
 

@@ -40,6 +40,8 @@ class HostRecord(NamedTuple):
     """Why it is held."""
     copies: int = 0
     """Leases of it beyond one a URL (lua/_copies.lua)."""
+    woken: int = 0
+    """Pages to revisit that wait, for which a page budget keeps theirs."""
 
 
 class GroupRecord(NamedTuple):
@@ -55,6 +57,7 @@ class GroupRecord(NamedTuple):
     reserved: int = 0
     why: str = ""
     copies: int = 0
+    woken: int = 0
 
 
 def read_host(packed: bytes) -> HostRecord:
@@ -77,6 +80,7 @@ def read_host(packed: bytes) -> HostRecord:
             reserved=more.get(b"reserved", 0),
             why=_text(more, b"why"),
             copies=more.get(b"copies", 0),
+            woken=more.get(b"woken", 0),
         )
     except (TypeError, AttributeError, KeyError) as error:
         raise ValueError(f"no record of a host: {error}") from None
@@ -107,6 +111,7 @@ def read_group(packed: bytes) -> GroupRecord:
             reserved=found.get(b"reserved", 0),
             why=_text(found, b"why"),
             copies=found.get(b"copies", 0),
+            woken=found.get(b"woken", 0),
         )
     except (TypeError, KeyError, AttributeError) as error:
         raise ValueError(f"no record of a group: {error}") from None

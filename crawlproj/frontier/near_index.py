@@ -26,11 +26,13 @@ class Fingerprinted(NamedTuple):
     url: str
     fingerprint: bytes
     bands: bytes
+    is_revisit: bool = False
+    """Whether an earlier version of it was asked about."""
 
 
 async def first_near(shards: Sequence[Shard], pages: Sequence[Fingerprinted]) -> list[str]:
     """Of each page the URL of the first that it is a near-copy of, or "". Those that are copies of
-    none are remembered for the others."""
+    none are remembered for the others, each as it was first met."""
     fields = [value for page in pages for value in page]
     reply = await shards[0].call("find_near", [LEAST_RESEMBLANCE, pack(fields)])
     return [url.decode(errors="replace") for url in unpack(reply)]

@@ -52,6 +52,11 @@ class Resting(NamedTuple):
     priority: int
     visit: Visit
 
+    @property
+    def waits(self) -> bool:
+        """Whether it was due before, and now waits for its host (lua/wake_resting.lua)."""
+        return self.due_ms % 1 != 0
+
 
 async def wake(shard: Shard, most: int, census_every_ms: int) -> Woken:
     """Wake what is due and the budget has room for."""
@@ -87,7 +92,7 @@ async def count(shard: Shard) -> int:
 
 async def reschedule(
     shard: Shard,
-    due_ms: Mapping[bytes, int],
+    due_ms: Mapping[bytes, float],
     census: Census | None = None,
     visits_per_s: float = 0.0,
 ) -> None:

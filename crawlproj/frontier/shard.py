@@ -345,11 +345,15 @@ class Shard(ScriptCalls):
         with refusing_damage("layers"):
             return read_layers(await self.client.hgetall(keys.layers(self.crawl, self.number)))
 
+    def forget_seen(self) -> None:
+        """Begin a fresh replica: whatever is met is asked about, until it is warm."""
+        self.replica = Replica(self.geometry)
+        self._updates.forget()
+
     async def warm(self, chunk_bytes: int = 1 << 20) -> None:
         """Fill a fresh replica from the shared bitmaps, in pieces that block nobody for long."""
         warming = Warming()
-        self.replica = Replica(self.geometry)
-        self._updates.forget()
+        self.forget_seen()
         self.server, self.is_stale = await self.call("identify_server", []), False
         for layer in range(len(await self.layer_items())):
             self.replica.grow(layer + 1)

@@ -40,6 +40,10 @@ class Url(NamedTuple):
         return HIGHEST < self.level < REVISIT
 
     @property
+    def is_revisit(self) -> bool:
+        return self.level == REVISIT
+
+    @property
     def attempts(self) -> int:
         return self.entry[0]
 
@@ -67,12 +71,22 @@ class Host:
     pause: int | None = None
     best: float | None = None
     turn: int = 0
-    revisit: float = 0
+    revisit: float | None = None
     turns: float = 0
 
     @property
     def next_is_link(self) -> bool:
         return _is_link(max(self.queues, default=inf))
+
+    @property
+    def next_is_new(self) -> bool:
+        """Whether it is a link or a seed."""
+        return max(self.queues, default=inf) < REVISIT
+
+    @property
+    def has_new(self) -> bool:
+        """Whether it has more than pages to revisit."""
+        return bool(self.queues.keys() - {REVISIT})
 
     @property
     def next_has_moved(self) -> bool:
@@ -103,6 +117,8 @@ class Group:
     per: int | None = None
     kept: int = 0
     copies: int = 0
+    revisit: float | None = None
+    turns: float = 0
 
     @property
     def due(self) -> int:
@@ -166,18 +182,21 @@ class Model:
             return self.status, []
         self._promote_due()
         status: State = "running"
-        for_links, most = inf, wanted
+        for_links, for_revisits, most = inf, inf, wanted
         if self.plan.pages is not None:
-            left = self.plan.pages - self._used()
-            for_links, most = left - self._reserved(), min(wanted, left)
+            pages = self.plan.pages - self._used()
+            for_revisits, most = pages - self._reserved(), min(wanted, pages)
+            for_links = for_revisits - self._reserved(woken=True)
             status = "running" if most > 0 else "limit"
         leases: list[Taken] = []
         while len(leases) < most and (line := self._ready()):
             name = self._line(line[0])[0] if line[0] in self.groups else line[0]
-            is_for_links = _is_link(self.hosts[name].rank or 0)
-            if is_for_links and for_links <= 0 and not self._is_to_drop(name):
+            rank = self.hosts[name].rank or 0
+            left = for_links if _is_link(rank) else for_revisits if rank == REVISIT else inf
+            if left <= 0 and not self._is_to_drop(name):
                 break
             for_links -= self.hosts[name].next_is_link
+            for_revisits -= self.hosts[name].next_is_link or max(self.hosts[name].queues) == REVISIT
             if self._is_to_drop(name):
                 self._place(self.hosts[name])
                 self._place_groups()
@@ -195,7 +214,8 @@ class Model:
         if self.status != "running" or not self.plan.refresh:
             return 0
         if self.plan.pages is not None:
-            most = min(most, self.plan.pages - self._used())
+            waiting = self._reserved() + self._reserved(woken=True)
+            most = min(most, self.plan.pages - self._used() - waiting)
         if most <= 0:
             return 0
         due = sorted(
@@ -280,7 +300,9 @@ class Model:
         dropped = len(self.delayed)
         self._count(**{"delayed": -dropped, f"filtered:{reason}": dropped})
         self._count(reserved=-sum(url.is_seed for _, _, url in self.delayed))
-        self._touched += dict.fromkeys(url.host for _, _, url in self.delayed if url.is_seed)
+        self._count(woken=-sum(url.is_revisit for _, _, url in self.delayed))
+        touched = [url for _, _, url in self.delayed if url.is_seed or url.is_revisit]
+        self._touched += dict.fromkeys(url.host for url in touched)
         self.delayed = []
         placed = [*self._ready(), *self._waiting()]
         self._touched_groups.update(self.groups.keys() & set(placed))
@@ -298,8 +320,9 @@ class Model:
         if not host.queues[level]:
             del host.queues[level]
         gone = len(front) - len(stays)
-        is_seed = HIGHEST < level < REVISIT
-        self._count(queued=-gone, reserved=-gone * is_seed, **{"filtered:deleted": gone})
+        is_seed, is_revisit = HIGHEST < level < REVISIT, level == REVISIT
+        self._count(queued=-gone, reserved=-gone * is_seed, woken=-gone * is_revisit)
+        self._count(**{"filtered:deleted": gone})
         self._place_touched()
         return [len(front), gone]
 
@@ -339,7 +362,10 @@ class Model:
             meta={name: value for name, value in meta.items() if value is not None},
             counts={name: count for name, count in self.counts.items() if count},
             hosts={
-                name: _record(host, self._reserved(host=host)) for name, host in self.hosts.items()
+                name: _record(host, self._reserved(host=host))._replace(
+                    woken=self._reserved(host=host, woken=True)
+                )
+                for name, host in self.hosts.items()
             },
             groups={
                 name: helpers.Group(
@@ -353,6 +379,7 @@ class Model:
                     group.kept,
                     self._reserved(group=name),
                     group.copies,
+                    self._reserved(group=name, woken=True),
                 )
                 for name, group in self.groups.items()
             },
@@ -416,7 +443,7 @@ class Model:
         due = sorted(one for one in self.delayed if one[0] <= self.now)
         for one in due:
             self.delayed.remove(one)
-            self._count(delayed=-1, reserved=-one[2].is_seed)
+            self._count(delayed=-1, reserved=-one[2].is_seed, woken=-one[2].is_revisit)
             self._enqueue(one[2], first=True)
         for name in self._waiting():
             if self._unit(name).due <= self.now:
@@ -434,7 +461,7 @@ class Model:
         self.leased.setdefault(worker, {})[self._tokens] = url
         if self.plan.speculate:
             self.leased_at[self._tokens] = self.now
-        self._count(queued=-1, leased=1, reserved=-url.is_seed)
+        self._count(queued=-1, leased=1, reserved=-url.is_seed, woken=-url.is_revisit)
         if host.group:
             self.groups[host.group].out += 1
             self.leased_of[self._tokens] = host.group
@@ -582,17 +609,25 @@ class Model:
 
     def _has_turn(self, asked: tuple[str, bytes]) -> bool:
         host = self._touch(asked[0])
-        own = self.groups[host.group].per if host.group and self._is_paced else None
+        keeper = self.groups[host.group] if host.group and self._is_paced else host
+        if (held := max(host.hold or 0, keeper.hold or 0)) > self.now:
+            self.resting[asked] = held, self.resting[asked][1]
+            return False
         pause = max(self.plan.delay_ms / MINUTE_MS, host.pause or 0)
-        times = 2 if host.queues.keys() - {REVISIT} else 1
-        lasts = times * pause / (own or host.per or self.plan.per_host)
-        if self.now >= host.revisit:
-            host.revisit = self.now + lasts
+        times = 2 if host.has_new or (keeper is not host and self._line_has_new(host.group)) else 1
+        lasts = times * pause / (keeper.per or self.plan.per_host)
+        if self.now >= (keeper.revisit or 0):
+            late = self.now if keeper.revisit is None else max(keeper.revisit, self.now - SECOND)
+            keeper.revisit = late + lasts if lasts else None
             return True
-        turn = max(host.revisit, host.turns)
-        host.turns = turn + lasts
+        turn = max(keeper.revisit or 0, keeper.turns)
+        keeper.turns = turn + lasts
         self.resting[asked] = turn, self.resting[asked][1]
         return False
+
+    def _line_has_new(self, group: str) -> bool:
+        line = self._line(group)
+        return bool(line) and self._touch(line[-1]).has_new
 
     def _used(self) -> int:
         """Pages of the budget: each revisit is one more."""
@@ -690,7 +725,7 @@ class Model:
     def _enqueue(self, url: Url, *, first: bool = False) -> None:
         queue = self._touch(url.host).queues.setdefault(url.level, [])
         queue.insert(0 if first else len(queue), url.entry)
-        self._count(queued=1, reserved=url.is_seed)
+        self._count(queued=1, reserved=url.is_seed, woken=url.is_revisit)
 
     def _delay(self, token: int, url: Url, minutes: float) -> None:
         if url.level == FIRST:
@@ -698,7 +733,7 @@ class Model:
             host.hold = max(host.hold or 0, self.now + minutes)
         member = pack([*url, token])
         self.delayed.append((self.now + minutes, member, url))
-        self._count(delayed=1, reserved=url.is_seed)
+        self._count(delayed=1, reserved=url.is_seed, woken=url.is_revisit)
 
     def _bury(self, url: Url, reason: str) -> None:
         letter, times = helpers.letter(url.host, url.entry[2:].decode()), 0
@@ -766,8 +801,10 @@ class Model:
                 group.at = "waiting" if line and (group.hold or group.cooling) else None
         self._touched_groups = set()
 
-    def _reserved(self, group: str | None = None, host: Host | None = None) -> int:
-        """Seeds that wait: all, or those of a group or a host."""
+    def _reserved(
+        self, group: str | None = None, host: Host | None = None, *, woken: bool = False
+    ) -> int:
+        """Seeds that wait, or pages to revisit: all, or those of a group or a host."""
         queued = [
             Url(name, level, entry)
             for name, one in self.hosts.items()
@@ -775,7 +812,7 @@ class Model:
             for entry in queue
         ]
         return sum(
-            url.is_seed
+            url.is_revisit if woken else url.is_seed
             for url in [*queued, *(url for _, _, url in self.delayed)]
             if group is None or self.hosts[url.host].group == group
             if host is None or self.hosts[url.host] is host
@@ -787,9 +824,11 @@ class Model:
             free = (group.per or plan.per_host) - group.out - len(group.cooling)
         if plan.pages_per_domain and not self.hosts[first].next_has_moved:
             taken = group.pages + group.out + group.kept - group.copies
-            free = min(free, plan.pages_per_domain - taken)
+            if self.hosts[first].next_is_new:
+                taken += self._reserved(group=name, woken=True)
             if self.hosts[first].next_is_link:
-                free = min(free, plan.pages_per_domain - taken - self._reserved(group=name))
+                taken += self._reserved(group=name)
+            free = min(free, plan.pages_per_domain - taken)
         return not group.hold and free > 0
 
     @property
@@ -810,8 +849,11 @@ class Model:
         if host.failures:
             free = 1 - host.out - len(host.cooling)
         if self.plan.pages_per_host and not host.next_has_moved:
-            reserved = self._reserved(host=host) if host.next_is_link else 0
-            taken = host.pages + host.out + host.kept - host.copies + reserved
+            taken = host.pages + host.out + host.kept - host.copies
+            if host.next_is_new:
+                taken += self._reserved(host=host, woken=True)
+            if host.next_is_link:
+                taken += self._reserved(host=host)
             free = min(free, self.plan.pages_per_host - taken)
         return free
 
@@ -826,7 +868,7 @@ class Model:
         dropped = sum(map(len, host.queues.values()))
         self._count(**{"queued": -dropped, f"filtered:{reason}": dropped})
         seeds = [queue for level, queue in host.queues.items() if HIGHEST < level < REVISIT]
-        self._count(reserved=-sum(map(len, seeds)))
+        self._count(reserved=-sum(map(len, seeds)), woken=-len(host.queues.get(REVISIT, [])))
         host.queues = {}
         return dropped
 
@@ -887,8 +929,8 @@ def _url(url: Url) -> tuple[str, float, str]:
 
 
 def _is_link(level: float) -> bool:
-    """Whether page budgets keep no page for it: a link, or a page that is revisited."""
-    return level <= HIGHEST or level == REVISIT
+    """Whether page budgets keep no page for it."""
+    return level <= HIGHEST
 
 
 def _is_reached(limit: int | None, count: int) -> bool:

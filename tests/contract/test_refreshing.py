@@ -11,15 +11,17 @@ import pytest
 from scrapy.http import Response
 
 from crawlproj.discover.refreshing import Refresher
-from crawlproj.frontier import resting
+from crawlproj.frontier import keys, resting
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.messages import Kind, Push, Settlement
 from crawlproj.frontier.outcomes import Attempt
 from crawlproj.frontier.plan import Plan
 from crawlproj.frontier.records import encode_link
+from crawlproj.frontier.shard import Shard
 from crawlproj.frontier.visits import History
 from crawlproj.server.connection import connect
 from crawlproj.urls import Url, normalise
+from tests.lua.helpers import set_clock
 from tests.servers.redis import RedisServer
 
 HOSTS = [f"http://{name}.test" for name in "abcdefgh"]
@@ -89,6 +91,46 @@ async def test_a_census_gives_shards_what_their_pages_ask_for_of_the_budget(
     assert max(due) == pytest.approx(len(urls) / 10 * 1000 / 1.02, rel=0.02)
 
 
+async def test_censuses_go_on_where_the_first_shard_has_nothing_at_rest(frontier: Frontier) -> None:
+    refresher = Refresher(frontier)
+    host = next(host for host in HOSTS if frontier.shard_of(host).number == 1)
+    url = normalise(f"{host}/page")
+    await push(frontier, [url])
+    await fetch_queued(frontier, refresher)
+    first, number = frontier.shards[0], resting.number_of(*url)
+    far_ms = await first.now_ms() + 3_600_000
+    for _ in range(2):
+        await resting.reschedule(frontier.shard_of(host), {number: far_ms})
+        await first.client.hset(keys.meta(first.crawl, 0), "census_at_ms", 0)
+        await refresher.wake(10)
+        assert (await at_rest(frontier))[number].due_ms < far_ms, "the census has looked at it"
+    shares = [(await shard.meta())["refresh"] for shard in frontier.shards]
+    assert [float(share) for share in shares] == [0, 10, 0]
+    idle = [(await resting.wake(shard, 10, 5000)).saved for shard in frontier.shards]
+    assert min(idle[0], idle[2]) == 1, "shards without pages do not hold the others' back"
+
+
+async def test_a_page_that_waits_for_its_host_keeps_its_turn_at_a_census(
+    frontier: Frontier, redis_server: RedisServer
+) -> None:
+    refresher = Refresher(frontier)
+    urls = [normalise(f"{HOSTS[0]}/{number}") for number in range(4)]
+    await push(frontier, urls)
+    await fetch_queued(frontier, refresher)
+    slow = {"delay_ms": 60_000, "per_host": 1, "census_at_ms": 1 << 53}
+    with redis_server.client() as redis:
+        for shard in frontier.shards:
+            redis.hset(keys.meta(shard.crawl, shard.number), mapping=slow)
+            set_clock(redis, 1, shard.crawl, shard.number)
+    await refresher.wake(100)
+    turns = {number: page.due_ms for number, page in (await at_rest(frontier)).items()}
+    assert len(set(turns.values())) == 3, "one is woken, the others have turns"
+    await refresher.take_census()
+    modified_s = int(min(turns.values()) // 1000 - 60)
+    await refresher.hint(dict.fromkeys(urls, modified_s))
+    assert {number: page.due_ms for number, page in (await at_rest(frontier)).items()} == turns
+
+
 async def test_what_a_sitemap_says_was_modified_since_is_due_at_once(frontier: Frontier) -> None:
     refresher = Refresher(frontier)
     old, new, future = urls = [normalise(f"{HOSTS[0]}/{name}") for name in ("old", "new", "future")]
@@ -106,6 +148,30 @@ async def test_what_a_sitemap_says_was_modified_since_is_due_at_once(frontier: F
     due_ms = {url: (await at_rest(frontier))[number].due_ms for url, number in numbers.items()}
     assert due_ms[old] == due_ms[future] == later_ms
     assert due_ms[new] <= (now_s + 2) * 1000
+
+
+async def test_a_long_sitemap_is_looked_up_piece_by_piece(
+    frontier: Frontier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refresher = Refresher(frontier)
+    urls = [normalise(f"{HOSTS[0]}/{number}") for number in range(1200)]
+    await push(frontier, urls[::100])
+    await fetch_queued(frontier, refresher)
+    shard = frontier.shard_of(HOSTS[0])
+    later_ms = await shard.now_ms() + 3_600_000
+    await resting.reschedule(shard, dict.fromkeys(await at_rest(frontier), later_ms))
+    asked, among = [], resting.among
+
+    async def noted(shard: Shard, numbers: list[bytes]) -> list[resting.Resting]:
+        asked.append(len(numbers))
+        return await among(shard, numbers)
+
+    monkeypatch.setattr(resting, "among", noted)
+    await asyncio.sleep(1.1)  # a date has whole seconds
+    await refresher.wake(1)
+    await refresher.hint(dict.fromkeys(urls, await shard.now_ms() // 1000))
+    assert asked == [500, 500, 200]
+    assert all(page.due_ms < later_ms for page in (await at_rest(frontier)).values())
 
 
 async def test_what_visits_have_found_is_kept_for_the_next(frontier: Frontier) -> None:
@@ -142,6 +208,26 @@ async def test_a_page_that_cannot_be_had_rests_unless_it_is_gone(
     [lease] = (await frontier.lease(10)).leases
     attempt = Attempt(lease, status=status)
     told = refresher.settle(attempt, Settlement(lease.token, "dead", reason=f"http_{status}"))
+    assert told.verdict == verdict
+    await frontier.settle([(lease.shard, told)])
+    counts = await frontier.counts()
+    assert counts.get("resting", 0) == (verdict == "done")
+
+
+@pytest.mark.parametrize(
+    ("reason", "verdict"), [("robots_unreachable", "done"), ("robots", "filtered")]
+)
+async def test_a_page_rests_while_robots_txt_cannot_be_had_and_no_more_once_it_disallows_it(
+    frontier: Frontier, reason: str, verdict: str
+) -> None:
+    refresher = Refresher(frontier)
+    url = normalise(f"{HOSTS[0]}/page")
+    await push(frontier, [url])
+    await fetch_all(frontier, refresher)
+    await resting.reschedule(frontier.shard_of(url.host), {resting.number_of(*url): 0})
+    await refresher.wake(10)
+    [lease] = (await frontier.lease(10)).leases
+    told = refresher.settle(Attempt(lease), Settlement(lease.token, "filtered", reason=reason))
     assert told.verdict == verdict
     await frontier.settle([(lease.shard, told)])
     counts = await frontier.counts()

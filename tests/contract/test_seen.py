@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 
 from crawlproj.frontier import keys
@@ -53,6 +54,19 @@ async def test_scope_is_known_on_every_shard_before_the_first_url_is(crawl: Shar
     assert (await other.lease(1)).scope_size == 2
     assert await other.scope_since(0) == ["a.example", "b.example"]
     assert [state.scope for state in crawl.states()] == [{"a.example", "b.example"}] * crawl.shards
+
+
+async def test_what_was_seen_is_forgotten_at_all_shards_before_any_is_asked_anew(
+    sharded: SharedCrawl,
+) -> None:
+    """A link that is met meanwhile may be lost there, and is to be pushed again."""
+    worker, pages = await sharded.join("w"), web(1)
+    await push_all(worker, pages)
+    learning = asyncio.create_task(worker.warm())
+    await asyncio.sleep(0)
+    assert not any(worker.seen(page.host, page.key) for page in pages)
+    await learning
+    assert all(worker.seen(page.host, page.key) for page in pages)
 
 
 async def test_the_ledger_of_all_shards_adds_up(crawl: SharedCrawl) -> None:

@@ -71,6 +71,7 @@ class Host(NamedTuple):
     pause: int | None = None
     reserved: int = 0
     copies: int = 0
+    woken: int = 0
 
 
 class Group(NamedTuple):
@@ -86,6 +87,7 @@ class Group(NamedTuple):
     kept: int = 0
     reserved: int = 0
     copies: int = 0
+    woken: int = 0
 
 
 class Pattern(NamedTuple):
@@ -255,13 +257,13 @@ def assert_balanced(state: State) -> None:
     out = Counter(host for token, (host, _, _) in held if token not in state.kept)
     kept = Counter(host for token, (host, _, _) in held if token in state.kept)
     waiting = [name for name, _ in state.waiting]
-    reserved = _waiting_seeds(state)
-    assert counts["reserved"] == reserved.total()
+    reserved, woken = _waiting_seeds(state), _waiting_revisits(state)
+    assert (counts["reserved"], counts["woken"]) == (reserved.total(), woken.total())
     for name, host in state.hosts.items():
         assert sorted(state.queues.get(name, {})) == host.levels
         assert (host.out, host.kept) == (out[name], kept[name])
         assert host.copies == _copies(state)[name]
-        assert host.reserved == reserved[name]
+        assert (host.reserved, host.woken) == (reserved[name], woken[name])
         ready = state.groups[host.group].line if host.group else state.ready
         assert (name in ready, name in waiting) == (host.at == "ready", host.at == "waiting")
         assert not host.at or host.levels
@@ -272,6 +274,7 @@ def assert_balanced(state: State) -> None:
         assert not group.at or group.line
         members = [host for host, record in state.hosts.items() if record.group == name]
         assert group.reserved == sum(reserved[host] for host in members)
+        assert group.woken == sum(woken[host] for host in members)
         leased_of = {token for token, of in state.leased_of.items() if of == name}
         assert (group.out, group.kept) == (len(leased_of - state.kept), len(leased_of & state.kept))
     placed = set(state.ready) | set(waiting)
@@ -291,14 +294,22 @@ def _copies(state: State) -> Counter[str]:
 
 def _waiting_seeds(state: State) -> Counter[str]:
     """By host, how many of a crawl with a page budget are queued or delayed."""
+    return Counter(host for host, level in _waiting(state) if HIGHEST < level < REVISIT)
+
+
+def _waiting_revisits(state: State) -> Counter[str]:
+    return Counter(host for host, level in _waiting(state) if level == REVISIT)
+
+
+def _waiting(state: State) -> list[tuple[str, float]]:
+    """Host and level of what is queued or delayed."""
     queued = [
         (host, level)
         for host, levels in state.queues.items()
         for level, paths in levels.items()
         for _ in paths
     ]
-    delayed = [(host, level) for _, host, level, _ in state.delayed]
-    return Counter(host for host, level in queued + delayed if HIGHEST < level < REVISIT)
+    return queued + [(host, level) for _, host, level, _ in state.delayed]
 
 
 class Worker:
@@ -478,7 +489,8 @@ def _host(packed: bytes, clock: _Clock) -> Host:
     hold = None if found.held_until_ms is None else clock.minute(found.held_until_ms)
     record = (found.levels, found.out, cooling, found.pages, at, found.failures, hold, found.kept)
     pause = found.pause_ms and found.pause_ms // MINUTE_MS
-    return Host(*record, found.group, found.connections, pause, found.reserved, found.copies)
+    kept = found.reserved, found.copies, found.woken
+    return Host(*record, found.group, found.connections, pause, *kept)
 
 
 def _group(name: bytes, raw: dict[str, Any], clock: _Clock) -> Group:
@@ -487,7 +499,7 @@ def _group(name: bytes, raw: dict[str, Any], clock: _Clock) -> Group:
     hold = None if found.held_until_ms is None else clock.minute(found.held_until_ms)
     line = [host.decode() for host, _ in raw.get(f"line {name.decode()}", [])]
     record = (found.out, cooling, found.pages, found.at or None, hold, found.connections)
-    return Group(*record, line, found.kept, found.reserved, found.copies)
+    return Group(*record, line, found.kept, found.reserved, found.copies, found.woken)
 
 
 def _queues(raw: dict[str, Any]) -> dict[str, dict[float, list[str]]]:

@@ -69,6 +69,21 @@ def test_near_copies_are_not_kept_and_the_others_take_little(
     assert redis.hlen(key) == kept
 
 
+def test_of_a_page_that_changes_only_the_first_version_is_kept(
+    redis: Redis, crawl: HandCrawl
+) -> None:
+    crawl.open()
+    worker, key = crawl.worker(), crawl.key("near")
+    ask(worker, ("/a", FIRST))
+    kept, dice = redis.hgetall(key), random.Random(4)
+    for _ in range(20):
+        found = dice.randbytes(PLACES)
+        version = Fingerprinted("/a", found, bands(found), is_revisit=True)
+        assert worker.run(first_near([worker.shard], [version])) == [""]
+    assert redis.hgetall(key) == kept
+    assert ask(worker, ("/b", FIRST)) == ["/a"]
+
+
 def test_places_that_are_empty_in_both_do_not_make_pages_alike(worker: Worker) -> None:
     one, other = FIRST[:6] + bytes(PLACES - 6), bytes(PLACES - 6) + FIRST[:6]
     assert ask(worker, ("/a", one), ("/b", other), ("/c", bytes(PLACES))) == ["", "", ""]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import msgpack
+import pytest
 
 from crawlproj.discover.ranking import Novelty, Opic
+from crawlproj.frontier.bloom import Geometry
 from crawlproj.frontier.messages import Push
 from crawlproj.frontier.records import encode_link
 from tests.lua.helpers import A, B, HandCrawl, link
@@ -71,6 +73,27 @@ def test_a_link_that_was_dropped_with_its_queue_does_not_rise_again(crawl: HandC
     assert state.counts["filtered:host_limit"] == 1
     worker.push(found(A, "/1"))
     assert crawl.state().queues == {}
+
+
+@pytest.mark.parametrize("budget", ["pages_per_host", "pages_per_domain"])
+def test_a_long_queue_is_dropped_piece_by_piece(crawl: HandCrawl, budget: str) -> None:
+    crawl.geometry = Geometry(10_000, 1e-7)
+    crawl.open(novelty=WEIGHTS, **{budget: 1})
+    worker, group = crawl.worker(), "g" if budget == "pages_per_domain" else ""
+    worker.push(found(A, "/first", 9)._replace(group=group))
+    first = worker.lease_one()
+    for start in range(0, 5000, 500):
+        some = [found(A, f"/{number}", number % 3) for number in range(start, start + 500)]
+        worker.push(*(one._replace(group=group) for one in some))
+    worker.done(first)
+    left = [crawl.state().counts["queued"]]
+    for _ in range(2):
+        assert worker.lease().leases == []
+        left.append(crawl.state().counts.get("queued", 0))
+    assert left == [3000, 1000, 0]
+    state = crawl.state()
+    assert "found" not in state.raw
+    assert (state.ready, state.waiting) == ([], [])
 
 
 def test_under_opic_the_cash_of_links_adds_up_and_the_richest_comes_first(crawl: HandCrawl) -> None:

@@ -3,13 +3,14 @@ so, until they are due and the budget has room."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from crawlproj.frontier import resting
-from crawlproj.frontier.levels import REVISIT
-from crawlproj.frontier.messages import Settlement
+from crawlproj.frontier.levels import HIGHEST, REVISIT
+from crawlproj.frontier.messages import Push, Settlement
 from crawlproj.frontier.records import encode_link, encode_visited
 from crawlproj.frontier.resting import Census
 from crawlproj.frontier.visits import History, Visit
@@ -17,10 +18,13 @@ from tests.lua.helpers import (
     MINUTE_MS,
     A,
     B,
+    C,
     HandCrawl,
     Host,
     entry,
     link,
+    paths,
+    seed,
     shown,
     unfiltered,
     with_worker,
@@ -67,8 +71,9 @@ def test_a_page_rests_as_done_and_is_queued_before_new_pages_when_it_is_due(
     crawl.at(10.1)
     assert wake(worker, 1) == 1
     state = crawl.state()
-    assert state.counts == {"discovered": 3, "done": 1, "resting": 1, "queued": 2, "revisits": 1}
-    assert state.hosts == {A: Host([4, REVISIT], pages=1, at="ready")}
+    waiting = {"queued": 2, "revisits": 1, "woken": 1}
+    assert state.counts == {"discovered": 3, "done": 1, "resting": 1, **waiting}
+    assert state.hosts == {A: Host([4, REVISIT], pages=1, at="ready", woken=1)}
     assert len(state.queues[A][REVISIT]) == 1
 
 
@@ -104,7 +109,7 @@ def test_a_sitemap_rests_as_what_it_was_filtered_for(crawl: HandCrawl) -> None:
     assert crawl.state().resting == {(A, "/map.xml"): (0, "filtered:sitemap")}
     crawl.at(1)
     assert wake(worker) == 1
-    assert crawl.state().counts == {"discovered": 1, "queued": 1}
+    assert crawl.state().counts == {"discovered": 1, "queued": 1, "woken": 1}
 
 
 def test_what_was_asked_for_twice_rests_once(crawl: HandCrawl) -> None:
@@ -180,6 +185,59 @@ def test_a_slow_host_has_new_pages_and_revisits_by_turns(
     assert fetched == shown_as
 
 
+def test_hosts_that_share_a_pace_share_the_turns_of_revisits(crawl: HandCrawl) -> None:
+    crawl.open(refresh=PLENTY, group="domain", per_host=100)
+    worker, hosts = crawl.worker(), [f"http://{name}" for name in "abcdef"]
+
+    def push(*paths: str) -> None:
+        links = [link(host, path, 4)._replace(group="g") for host in hosts for path in paths]
+        worker.push(*links)
+
+    push("/0", "/1")
+    worker.settle(*(done(lease.token, lease.entry) for lease in worker.lease().leases))
+    crawl.redis.hset(crawl.key("meta"), mapping={"delay_ms": MINUTE_MS, "per_host": 1})
+    push("/new0", "/new1")
+    fetched = ""
+    for minute in range(20, 32):
+        crawl.at(minute * 1.01)
+        wake(worker)
+        for lease in worker.lease().leases:
+            fetched += "n" if b"new" in lease.entry else "r"
+            worker.done(lease, pause_ms=MINUTE_MS)
+    assert fetched == "rnrnrnrnrnrn"
+
+
+@pytest.mark.parametrize("failed", [1, 2])
+def test_pages_of_a_host_that_is_held_rest_until_it_no_longer_is(
+    crawl: HandCrawl, failed: int
+) -> None:
+    """2: its server said that it is asked too much, which holds its group."""
+    crawl.open(refresh=PLENTY, group="domain", per_host=100)
+    worker = crawl.worker()
+    worker.push(*(link(A, path)._replace(group="g") for path in ("/0", "/1", "/2")))
+    *others, last = worker.lease().leases
+    worker.settle(*(done(lease.token, lease.entry) for lease in others))
+    held = Settlement(last.token, "dead", reason="http_503", failed=failed, hold_ms=40 * MINUTE_MS)
+    worker.settle(held)
+    crawl.at(11)
+    assert wake(worker) == 0
+    state = crawl.state()
+    assert state.resting == {(A, path): (40, "done") for path in ("/0", "/1")}
+    assert "revisits" not in state.counts
+    crawl.at(41)
+    assert wake(worker) == 2
+
+
+def test_turns_that_come_between_two_polls_are_not_lost(crawl: HandCrawl) -> None:
+    worker = rested(crawl, paths=60)
+    crawl.redis.hset(crawl.key("meta"), mapping={"delay_ms": 250, "per_host": 1})
+    woken = 0
+    for half_second in range(20):
+        crawl.at(20 + half_second / 120)
+        woken += wake(worker)
+    assert 38 <= woken <= 40, "four a second"
+
+
 def test_pages_of_the_budget_are_used_by_revisits_too(crawl: HandCrawl) -> None:
     worker = rested(crawl, paths=2, pages=3)
     worker.push(link(A, "/new"))
@@ -191,6 +249,44 @@ def test_pages_of_the_budget_are_used_by_revisits_too(crawl: HandCrawl) -> None:
     assert worker.lease().state == "limit"
     assert wake(worker) == 0
     assert crawl.state().counts["revisits"] == 1
+
+
+def test_no_more_is_woken_than_the_page_budget_has_left_beside_what_waits(crawl: HandCrawl) -> None:
+    worker = rested(crawl, paths=4, pages=7)
+    worker.push(seed(B, "/seed", HIGHEST + 0.1), *(link(C, f"/{number}") for number in range(9)))
+    crawl.at(11)
+    assert (wake(worker, 1), wake(worker), wake(worker)) == (1, 1, 0)
+    fetched = paths(worker.lease())
+    assert sorted(fetched)[2:] == ["/seed"], "two woken pages and the seed, and no link"
+    assert worker.lease().state == "limit"
+
+
+@pytest.mark.parametrize("budget", ["pages_per_host", "pages_per_domain"])
+@pytest.mark.parametrize("push", [link, seed])
+def test_a_page_that_is_revisited_keeps_its_place_in_the_budget_of_its_host(
+    crawl: HandCrawl, budget: str, push: Callable[..., Push]
+) -> None:
+    crawl.open(refresh=PLENTY, **{budget: 3})
+    worker, group = crawl.worker(), "g" if budget == "pages_per_domain" else ""
+    for number in range(3):
+        worker.push(link(A, f"/{number}")._replace(group=group))
+        lease = worker.lease_one()
+        worker.settle(done(lease.token, lease.entry, delay=10 * (number + 1)))
+    crawl.at(11)
+    assert wake(worker) == 1
+    lease = worker.lease_one()
+    level = HIGHEST + 0.1 if push is seed else 4
+    worker.push(push(A, "/new", level)._replace(group=group))
+    again = Settlement(lease.token, "retry", entry=lease.entry, delay_ms=2 * MINUTE_MS)
+    worker.settle(again)
+    assert paths(worker.lease()) == [], "the place is kept while it waits"
+    crawl.at(14)
+    [lease] = worker.lease().leases
+    assert shown(lease.entry) == "/0'"
+    worker.settle(done(lease.token, lease.entry, delay=60))
+    state = crawl.state()
+    assert (state.counts["done"], state.counts["resting"]) == (3, 3)
+    assert sum(number for name, number in state.counts.items() if "_limit" in name) == 1
 
 
 @pytest.mark.parametrize("state", ["paused", "stopping"])

@@ -97,9 +97,13 @@ local function count_leases()
   return out, kept, copies, total
 end
 
--- What page budgets keep no page for: links, and pages that are revisited.
-local function is_link(level) return level <= HIGHEST or level == REVISIT end
+-- What page budgets keep no page for.
+local function is_link(level) return level <= HIGHEST end
 local function is_seed(level) return level > HIGHEST and level < REVISIT end
+
+-- Under which name a host, its group and the ledger count what waits at a level and has a page of their
+-- budgets kept for it: seeds, and pages that were woken (wake_resting.lua), which had one before.
+local function kept_as(level) return is_seed(level) and 'reserved' or level == REVISIT and 'woken' or nil end
 
 -- As text first, like Python: what is added up can differ in its last bit.
 local function seed_level(priority)
@@ -153,9 +157,8 @@ local function rebuild_host(name)
   local function look(level)
     if redis.call('EXISTS', queue_of(name, level)) == 0 then return end
     table.insert(host.levels, level)
-    if is_seed(level) then
-      host.reserved = (host.reserved or 0) + redis.call('LLEN', queue_of(name, level))
-    end
+    local kept = kept_as(level)
+    if kept then host[kept] = (host[kept] or 0) + redis.call('LLEN', queue_of(name, level)) end
   end
   for level = LOWEST, HIGHEST do look(level) end
   for priority = LOWEST, HIGHEST do look(seed_level(priority)) end

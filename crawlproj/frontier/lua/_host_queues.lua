@@ -1,5 +1,5 @@
 -- Included by _hosts.lua: reads and packs the records of hosts and groups; puts URLs into the hosts'
--- queues and drops them; reserves pages of the budgets for the seeds among them.
+-- queues and drops them; reserves pages of the budgets for seeds and woken pages among them.
 local hosts, names, stored, groups = {}, {}, {}, {}
 
 -- Reads the records of hosts that may be needed, all at once.
@@ -47,13 +47,15 @@ end
 -- What a host may have beside what every host has; mostly nothing.
 local function pack_rest(host)
   if not (host.kept or host.failures or host.hold or host.mentions or host.per or host.group
-          or host.pause or host.reserved or host.revisit or host.last or host.copies) then
+          or host.pause or host.reserved or host.revisit or host.last or host.copies
+          or host.woken) then
     return ''
   end
   return cmsgpack.pack({kept = host.kept, failures = host.failures, hold = host.hold, mentions = host.mentions,
                         per = host.per, group = host.group, pause = host.pause, reserved = host.reserved,
                         why = host.hold and host.why, revisit = host.revisit,
-                        turns = host.revisit and host.turns, last = host.last, copies = host.copies})
+                        turns = host.revisit and host.turns, last = host.last, copies = host.copies,
+                        woken = host.woken})
 end
 
 local NOTHING = cmsgpack.pack(false)
@@ -86,14 +88,15 @@ local function add_to(unit, field, by)
   unit[field] = total > 0 and total or nil
 end
 
--- So many seeds wait from now on, queued or delayed, or (-1) no longer do: page budgets keep a page
--- for each, which links do not get.
+-- So many seeds or woken pages wait from now on, queued or delayed, or (-1) no longer do: page budgets
+-- keep a page for each, which links do not get.
 local function reserve(name, level, by)
-  if not is_seed(level) then return end
+  local kept = kept_as(level)
+  if not kept then return end
   local host = load_host(name)
-  add_to(host, 'reserved', by)
-  if host.group then add_to(load_group(host.group), 'reserved', by) end
-  count('reserved', by)
+  add_to(host, kept, by)
+  if host.group then add_to(load_group(host.group), kept, by) end
+  count(kept, by)
 end
 
 local function enqueue(name, level, entry, first)
@@ -133,30 +136,52 @@ local function drop_empty_level(name, level)
   end
 end
 
-local function drop_queue(name, host, reason)
-  for _, level in ipairs(host.levels) do
-    local key = queue_of(name, level)
-    local dropped = redis.call('LLEN', key)
-    if NOVELTY then
-      for _, entry in ipairs(redis.call('LRANGE', key, 0, -1)) do forget_found(name, entry) end
-    end
-    redis.call('UNLINK', key)
-    reserve(name, level, -dropped)
-    count('queued', -dropped)
-    count('filtered:' .. reason, dropped)
+-- Drops what a host has queued, best first: all of it, but under NOVELTY no more than may be forgotten.
+local drop_queue
+do  -- a block of its own, for a script may have 200 local variables at a time
+  -- Links that are looked up one by one for it, in one script: Redis does nothing else meanwhile.
+  local may_forget = 2000
+
+  -- Takes the first of a queue out, as many as may be forgotten; how many, and whether more are left.
+  local function take_dropped(name, key)
+    local entries = may_forget > 0 and redis.call('LPOP', key, may_forget) or {}
+    for _, entry in ipairs(entries) do forget_found(name, entry) end
+    may_forget = may_forget - #entries
+    return #entries, redis.call('EXISTS', key) == 1
   end
-  host.levels = {}
+
+  function drop_queue(name, host, reason)
+    local left = {}
+    for i = #host.levels, 1, -1 do
+      local level = host.levels[i]
+      local key = queue_of(name, level)
+      local dropped, has_more = redis.call('LLEN', key), false
+      if NOVELTY then
+        dropped, has_more = take_dropped(name, key)
+      else
+        redis.call('UNLINK', key)
+      end
+      if has_more then table.insert(left, 1, level) end
+      reserve(name, level, -dropped)
+      count('queued', -dropped)
+      count('filtered:' .. reason, dropped)
+    end
+    host.levels = left
+  end
 end
 
 -- A robots.txt that has moved here from another host is no page of this one, and the pages of the
--- other wait for it: budgets do not hold it back, and it is not dropped with the rest.
+-- other wait for it: budgets do not hold it back, and it is not dropped with the rest. True if there is
+-- more to drop.
 local function drop_own(name, host, reason)
   local moved_here
   for i = #host.levels, 1, -1 do
     if host.levels[i] == MOVED then moved_here = table.remove(host.levels, i) end
   end
   drop_queue(name, host, reason)
-  host.levels = {moved_here}
+  local has_more = #host.levels > 0
+  if moved_here then note_level(name, MOVED) end
+  return has_more
 end
 
 local function is_moved_next(host) return host.levels[#host.levels] == MOVED end

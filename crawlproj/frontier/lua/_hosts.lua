@@ -12,11 +12,12 @@ local CLOCK_MS = 2
 
 -- How many more requests of a level may go to a host or group this instant: its connections less
 -- those out and those still pausing, and what is left of its page budget, of which copies (_copies.lua)
--- have none, for a link less what is kept for seeds.
+-- have none, for a seed less what is kept for woken pages, for a link less what is kept for seeds, too.
 local function free_slots(unit, connections, pages, level)
   local free = connections - unit.out - #unit.cooling
   if pages > 0 and level ~= MOVED then
     local left = pages - unit.pages - unit.out - (unit.kept or 0) + (unit.copies or 0)
+    if level and level < REVISIT then left = left - (unit.woken or 0) end
     if level and is_link(level) then left = left - (unit.reserved or 0) end
     free = math.min(free, left)
   end
@@ -119,15 +120,23 @@ local function wake_time(unit)
 end
 
 -- Puts a host where it belongs after anything about it has changed. One that is given up is not
--- asked any more, so it need not rest: workers answer themselves for what has moved there.
+-- asked any more, so it need not rest: workers answer themselves for what has moved there. One of which
+-- there is more to drop than may be now is placed again by the next lease.
 local function place(name, host)
-  local due = wake_time(host)
+  local due, reason = wake_time(host), nil
   local is_given_up = GIVE_UP > 0 and (host.failures or 0) >= GIVE_UP
-  if PAGES_PER_HOST > 0 and host.pages >= PAGES_PER_HOST then drop_own(name, host, 'host_limit') end
-  if is_given_up then drop_own(name, host, 'host_down') end
-  if host.group and is_spent(load_group(host.group)) then drop_own(name, host, 'domain_limit') end
+  if PAGES_PER_HOST > 0 and host.pages >= PAGES_PER_HOST then
+    reason = 'host_limit'
+  elseif is_given_up then
+    reason = 'host_down'
+  elseif host.group and is_spent(load_group(host.group)) then
+    reason = 'domain_limit'
+  end
+  local has_more = reason and drop_own(name, host, reason)
   local best = best_level(host.levels)
-  if best and (is_given_up or not host.hold) and host_slots(host) > 0 then
+  if has_more then
+    move(name, host, 'waiting', NOW)
+  elseif best and (is_given_up or not host.hold) and host_slots(host) > 0 then
     if host.at ~= 'ready' or host.best ~= best then move(name, host, 'ready', ready_score(host, best)) end
   elseif best and due then
     move(name, host, 'waiting', due)
@@ -157,10 +166,12 @@ end
 local function join_group(name, group)
   local host = load_host(name)
   if host.group == group then return end
-  if host.group then add_to(load_group(host.group), 'reserved', -(host.reserved or 0)) end
+  for _, kept in ipairs({'reserved', 'woken'}) do
+    if host.group then add_to(load_group(host.group), kept, -(host[kept] or 0)) end
+    add_to(load_group(group), kept, host[kept] or 0)
+  end
   move(name, host, nil)
   host.group = group
-  add_to(load_group(group), 'reserved', host.reserved or 0)
 end
 
 local function place_all()
@@ -261,12 +272,16 @@ end
 local function mend_reserved()
   local all = redis.call('HKEYS', HOSTS)
   fetch_hosts(all)
-  for _, name in ipairs(redis.call('HKEYS', GROUPS)) do load_group(name).reserved = nil end
-  count('reserved', -tonumber(redis.call('HGET', COUNTS, 'reserved') or 0) - (moved.reserved or 0))
+  for _, name in ipairs(redis.call('HKEYS', GROUPS)) do
+    load_group(name).reserved, load_group(name).woken = nil, nil
+  end
+  for _, kept in ipairs({'reserved', 'woken'}) do
+    count(kept, -tonumber(redis.call('HGET', COUNTS, kept) or 0) - (moved[kept] or 0))
+  end
   for _, name in ipairs(all) do
-    load_host(name).reserved = nil
+    load_host(name).reserved, load_host(name).woken = nil, nil
     for _, level in ipairs(load_host(name).levels) do
-      if is_seed(level) then reserve(name, level, redis.call('LLEN', queue_of(name, level))) end
+      if kept_as(level) then reserve(name, level, redis.call('LLEN', queue_of(name, level))) end
     end
   end
   for _, packed in ipairs(redis.call('ZRANGE', DELAYED, 0, -1)) do

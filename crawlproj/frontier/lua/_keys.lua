@@ -16,13 +16,14 @@
 --   2 COUNTS   hash    the ledger: discovered, queued, …, filtered:<reason>; what could not be
 --                      read is counted as corrupt, beside the ledger; copies is how often a lease
 --                      was copied; reserved are the seeds of a
---                      crawl with a page budget that are queued or delayed; resting are the URLs of
+--                      crawl with a page budget that are queued or delayed, woken the pages to revisit
+--                      that are; resting are the URLs of
 --                      RESTING, which are in the ledger as what they are counted as; revisits is how
 --                      often a page was taken out of done to be fetched again
 --   3 HOSTS    hash    host -> msgpack of levels (or the only one), out, cooling (or false),
 --                      pages, at (1 ready, 2 waiting, 0 neither) and, if there is any, a map of
 --                      kept, failures, hold, why (it is held), mentions, per, group, pause, reserved,
---                      revisit, turns, last, copies
+--                      revisit, turns, last, copies, woken
 --   4 READY    zset    hosts, or groups of them, that may be contacted now, best first
 --   5 WAITING  zset    hosts, or groups of them, that may be contacted later, by when (ms)
 --   6 DELAYED  zset    msgpack of host, level, entry, token to try again, by when (ms)
@@ -42,7 +43,7 @@
 --  18 PATTERNS hash    "host pattern" -> msgpack {why, at_ms, released_ms or 0, URLs}
 --  19 SET_ASIDE prefix  + host pattern    -> list of msgpack {kind, level, entry, key}
 --  20 GROUPS   hash    group of hosts -> msgpack {out, cooling, pages, at, kept, hold, why, per, reserved,
---                      copies}
+--                      copies, revisit, turns, woken}
 --  21 LINE     prefix  + group           -> zset of its hosts that could be contacted now, best first
 --  22 UPDATES  stream  worker -> what its pushes have lately added to SEEN, see seen_updates.py
 --  23 COOKIES  hash    domain -> msgpack of id, cookie, of one after the other, see cookies.lua
@@ -51,7 +52,8 @@
 --  26 HISTORY  prefix  + step in seconds -> list of moments, the latest last, see _history.lua
 --  27 RESTING  hash    number of a URL, 8 bytes -> msgpack of host, entry, what it is counted as: pages
 --                      that are done, or sitemaps that were read, and are to be revisited
---  28 DUE      zset    the same numbers, by when their URLs are due (ms)
+--  28 DUE      zset    the same numbers, by when their URLs are due (ms), and half a millisecond if they
+--                      wait for their host
 --  29 NEAR     hash    fingerprints of pages, and where to look for them, see find_near.lua
 --  30 OUTCOMES prefix  + bucket, or names -> hash, see _outcomes.lua
 --  31 LEASED_AT zset   "token worker" of leases that may be copied, by when they were made (ms)

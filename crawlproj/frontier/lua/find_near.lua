@@ -1,7 +1,8 @@
 #!lua
 -- Tells of each page which one, met before, its text is the nearest copy of, and keeps the fingerprints
 -- of those that are near-copies of none. Refused when Redis is out of memory. A page that is asked
--- about again, because the reply was lost or it was fetched again, is no copy of itself.
+-- about again, because the reply was lost or it was fetched again, is no copy of itself. Of one that is
+-- revisited nothing more is kept: a crawl that goes on would keep each version of each page.
 --
 -- NEAR has  n                     how many pages are kept
 --           p + number            a page's fingerprint and URL; the number is four bytes
@@ -9,7 +10,8 @@
 --                                 it and the page's number, of one page after the other
 --
 -- ARGV  2 share of the places in which two fingerprints must agree, of those that are filled
---       3 msgpack list of URL, fingerprint, bands (fingerprint.py), of one page after the other
+--       3 msgpack list of URL, fingerprint, bands (fingerprint.py), whether it is revisited, of one page after
+--         the other
 -- Reply msgpack list of the URL that each is a near-copy of, or ''
 --include _crawl.lua
 local LEAST, PLACES, BAND, RECORD = tonumber(ARGV[2]), 60, 6, 6
@@ -88,12 +90,12 @@ local function keep(url, fingerprint, fields, tags, kept)
 end
 
 local pages, answers = cmsgpack.unpack(ARGV[3]), {}
-for at = 1, #pages, 3 do
-  local url, fingerprint, bands = unpack(pages, at, at + 2)
+for at = 1, #pages, 4 do
+  local url, fingerprint, bands, is_revisit = unpack(pages, at, at + 3)
   local fields, tags = places_of(fingerprint, bands)
   local kept = #fields > 0 and redis.call('HMGET', NEAR, unpack(fields)) or {}
   local found = nearest(url, fingerprint, kept, tags)
-  if not found then keep(url, fingerprint, fields, tags, kept) end
+  if not found and not is_revisit then keep(url, fingerprint, fields, tags, kept) end
   answers[#answers + 1] = found and found ~= url and found or ''
 end
 return cmsgpack.pack(answers)

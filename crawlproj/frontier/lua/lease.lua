@@ -79,17 +79,22 @@ if is_short then
   is_short = spare_hosts < 1
 end
 
--- Pages that the budget has, and those for links: one is kept for each seed that waits, wherever it
--- does.
-local pages, links, moved_is_free = math.huge, math.huge, ARGV[7] == '1'
+-- Pages that the budget has, those for all but seeds, and those for links: one is kept for each seed
+-- and each woken page that waits, wherever it does.
+local pages, spare, links, moved_is_free = math.huge, math.huge, math.huge, ARGV[7] == '1'
 if PAGES >= 0 then
-  local taken = redis.call('HMGET', COUNTS, 'done', 'leased', 'reserved', 'revisits')
+  local taken = redis.call('HMGET', COUNTS, 'done', 'leased', 'reserved', 'revisits', 'woken')
   pages = PAGES - tonumber(taken[1] or 0) - tonumber(taken[2] or 0) - tonumber(taken[4] or 0)
-  links = pages - tonumber(taken[3] or 0) - (moved.reserved or 0)
+  spare = pages - tonumber(taken[3] or 0) - (moved.reserved or 0)
+  links = spare - math.max(0, tonumber(taken[5] or 0) + (moved.woken or 0))
   if pages <= 0 then STATE = 'limit' end
 end
-local spare = links
-if ARGV[6] == '1' then links = 0 end
+local revisits = spare
+if ARGV[6] == '1' then revisits, links = 0, 0 end
+
+local function pages_for(level)
+  return math.min(pages, is_link(level) and links or level == REVISIT and revisits or pages)
+end
 
 local token = math.max(tonumber(redis.call('HGET', META, 'tokens') or 0), tonumber(ARGV[4]))
 local leased, replied, held = 0, {}, {}
@@ -118,10 +123,9 @@ local function lease_from(name, most)
   host.at = 'ready'
   if #host.cooling > 0 then rest_from_now(host) end  -- one that stands in line is not woken for it
   local level, free = host.levels[#host.levels], host_slots(host)
-  local is_page = level and is_link(level)
   local is_free = moved_is_free and level and level >= MOVED and best_level(host.levels) == MOVED
   local slots = math.min(want - leased, free, most)
-  if not is_free then slots = math.min(slots, pages, is_page and links or pages) end
+  if level and not is_free then slots = math.min(slots, pages_for(level)) end
   if not level or slots < 1 then
     place(name, host)
     return host.at == 'ready'
@@ -141,11 +145,9 @@ local function lease_from(name, most)
   host.out = host.out + taken
   leased = leased + taken
   pages = pages - taken
-  if is_page then
-    links, spare = links - taken, spare - taken
-  elseif is_seed(level) then
-    reserve(name, level, -taken)
-  end
+  if is_link(level) then links = links - taken end
+  if is_link(level) or level == REVISIT then spare, revisits = spare - taken, revisits - taken end
+  reserve(name, level, -taken)
   if group then
     load_group(group).out = load_group(group).out + taken
     host.best = nil  -- the others of the group are next
@@ -181,7 +183,7 @@ local function is_withheld(name)
   end
   local best = best_level(load_host(name).levels)
   if pages <= 0 and not (moved_is_free and best == MOVED) then return best end
-  return best and is_link(best)
+  return best and best < MOVED and pages_for(best) <= 0
 end
 
 -- Hosts whose domain has no pages left give none, so there may be more tries than URLs. A host or
