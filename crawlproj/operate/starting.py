@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from crawlproj.config import Config, take_arguments, take_crawl_name
-from crawlproj.discover.ranking import strategy
 from crawlproj.discover.seeds import read_seeds
 from crawlproj.errors import ConfigError
 from crawlproj.frontier.pacing import Overrides
@@ -15,6 +14,8 @@ from crawlproj.operate import hook, worker_metrics
 from crawlproj.operate.command import resolve
 from crawlproj.server import connection
 from crawlproj.urls import UrlError, normalise
+from crawlproj.worker.join import plan_of
+from crawlproj.worker.needs import check_needs
 
 ARGUMENTS_OF = "site"
 """The spider whose arguments are known; those of others are their own affair."""
@@ -40,7 +41,7 @@ def check_start(
         take_crawl_name(own, given)
     config = Config.from_settings(own, given)
     _check_seeds(config.seeds)
-    strategy(config.strategy, config.weights)
+    check_needs(plan_of(config), config)
     Overrides(config.overrides)
     hook.check(config.notify)
     worker_metrics.check(config)
