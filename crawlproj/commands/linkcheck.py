@@ -25,7 +25,13 @@ from crawlproj.operate.link_comparison import (
     read_earlier,
 )
 from crawlproj.operate.link_report import LinkReport
-from crawlproj.output.broken_links import KINDS, Findings, failures_of, find_broken
+from crawlproj.output.broken_links import (
+    KINDS,
+    Findings,
+    count_unread,
+    failures_of,
+    find_broken,
+)
 from crawlproj.server import connection
 
 NONE = "none"
@@ -159,7 +165,9 @@ def _found(folder: Path, wanted: frozenset[str]) -> Findings:
     from crawlproj.output.tables import open_tables  # DuckDB is large
 
     with open_tables(folder) as tables:
-        return find_broken([folder], failures_of(tables), wanted)
+        found = find_broken([folder], failures_of(tables), wanted)
+        found.checked += count_unread(tables, found.read)
+        return found
 
 
 def _unreachable(report: LinkReport) -> str:

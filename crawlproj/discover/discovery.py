@@ -110,6 +110,12 @@ class Discovery:
         pages = self._host_pages.get(url.host, 0)
         return level(self._strategy(Candidate(url, 0, pages)))
 
+    def has_page(self, url: Url) -> bool:
+        """Whether the page is known to have been taken in, or is about to be. No link is counted as
+        repeated for it."""
+        key = seen_keys.page(url)
+        return self._worker.waits(key) or self._worker.frontier.seen(url.host, key)
+
     def use_rules(self, rules: Rules) -> None:
         """Go by other rules from now on."""
         self._rules = rules

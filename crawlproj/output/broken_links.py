@@ -71,7 +71,7 @@ class Findings:
     links: int = 0
     """Links on them, repetitions of a page left out."""
     checked: int = 0
-    """Links that were asked, and not read."""
+    """URLs that were asked, or fetched, and not read: of other sites, too far away, no HTML."""
     unchecked: dict[str, int] = field(default_factory=dict)
     """URLs that were not asked, by reason."""
     read: set[str] = field(default_factory=set)
@@ -117,6 +117,12 @@ def failures_of(tables: Tables) -> dict[str, Broken]:
         KINDS,
     )
     return {url: Broken(url, *about) for url, *about in rows}
+
+
+def count_unread(tables: Tables, read: set[str]) -> int:
+    """Pages that were fetched, and have no links to read: PDF, pictures and the like."""
+    rows = tables.each("SELECT url FROM pages WHERE coalesce(redirect_to, '') = ''")
+    return sum(url not in read for (url,) in rows)
 
 
 def _filtered(folders: Sequence[Path]) -> dict[str, int]:
