@@ -25,6 +25,7 @@ from crawlproj.operate.link_comparison import (
     read_earlier,
 )
 from crawlproj.operate.link_report import LinkReport
+from crawlproj.operate.starting import small_filter
 from crawlproj.output.broken_links import (
     KINDS,
     Findings,
@@ -90,7 +91,8 @@ class Command(ProjectCommand):
             if resolved.notice:
                 print_error(resolved.notice)
             check = LinkCheck(name, urls, folder, resolved)
-            check.run(_given(opts), _settings(opts), shows_progress=sys.stderr.isatty())
+            words = [*small_filter(self.settings), *_settings(opts)]
+            check.run(_given(opts), words, shows_progress=sys.stderr.isatty())
         except KeyboardInterrupt:
             return _nothing_read()
         options = Options(opts.depth, opts.offsite, opts.anchors, opts.media)

@@ -21,6 +21,7 @@ import pytest
 
 from crawlproj.operate.link_check import SEEDS
 from crawlproj.operate.link_report import RESULT
+from crawlproj.operate.starting import SMALL_CAPACITY
 from tests.crawl.command_line import assert_one_line
 from tests.servers import scrapy_process
 from tests.servers.fleet import Fleet
@@ -324,6 +325,20 @@ def test_a_link_that_was_only_asked_has_the_status_of_its_last_answer(check: Che
     assert (broken["status"], broken["kind"], broken["reason"]) == (503, "transient", "http_503")
     summary = json.loads((check.folder / "summary.json").read_text())
     assert summary["statuses"] == {"200": 1, "503": 1}
+
+
+def test_a_check_keeps_little_of_redis_unless_it_is_told_how_much(check: Check) -> None:
+    def capacity_of(*words: str, env: dict[str, str]) -> int:
+        output = f"CRAWL_OUTPUT={check.fleet.output}"
+        here = ["linkcheck", check.origin.url("/clean"), "-s", output, *words]
+        done = scrapy_process.run(here, {**check.fleet.env, **env}, check.fleet.project)
+        assert done.returncode == 0, done.stderr
+        seen = check.fleet.status(check.folder.name)["seen"]
+        return int(seen["capacity"])
+
+    assert capacity_of(env={}) == SMALL_CAPACITY
+    assert capacity_of(env={"SEEN_CAPACITY": "5000"}) == 5000
+    assert capacity_of("-s", "SEEN_CAPACITY=7000", env={}) == 7000
 
 
 def test_a_start_that_is_not_there_is_wrong_use(check: Check) -> None:

@@ -39,6 +39,31 @@ def test_a_crawl_that_has_only_seeds_is_told_how_to_start(fleet: Fleet, origin: 
     assert "1 seed waits; start it with scrapy crawl site -a crawl=notes" in told.stdout
 
 
+def test_all_finished_crawls_are_purged_at_once_and_no_others(
+    fleet: Fleet, redis: Redis, origin: Origin
+) -> None:
+    for name in ("one", "two"):
+        assert fleet.start(FAST, crawl=name, seeds=origin.url("/")).wait() == "finished"
+    stopped = fleet.start(FAST, crawl="stopped", seeds=origin.url("/"), minutes=0.02, delay=60)
+    assert stopped.wait() == "stopped", stopped.log
+    assert fleet.command("seed", "two", origin.url("/1")).returncode == 0
+    refused = fleet.command("purge", "--finished")
+    assert (refused.returncode, "2 finished crawls: one, two; add --yes" in refused.stderr) == (
+        2,
+        True,
+    )
+    assert fleet.command("purge", "one", "--finished", "--yes").returncode == 2
+    done = fleet.command("purge", "--finished", "--yes")
+    assert (done.returncode, done.stdout) == (0, "forgotten: 2 finished crawls: one, two\n")
+    assert {name: one["state"] for name, one in crawls(fleet).items()} == {
+        "stopped": "stopped",
+        "two": "empty",  # the seed is for the next crawl
+    }
+    assert not [key for key in redis.scan_iter(count=1000) if b"one" in key.split(b":")[0]]
+    again = fleet.command("purge", "--finished", "--yes", "--json")
+    assert (again.returncode, json.loads(again.stdout)) == (0, {"purged": []})
+
+
 def test_crawls_of_one_spider_share_neither_plan_nor_seeds_nor_state_nor_files(
     fleet: Fleet, redis: Redis, origin: Origin
 ) -> None:
