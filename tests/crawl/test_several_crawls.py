@@ -14,7 +14,7 @@ from crawlproj.frontier import keys
 from crawlproj.operate.audit import RESOLUTION_S, smallest_slot_gap_s
 from crawlproj.operate.request_log import most_concurrent
 from tests.servers.fleet import PROJECT, Fleet, Worker
-from tests.servers.origin import Origin, Reply
+from tests.servers.origin import HANG, Origin, Reply
 from tests.servers.redis import wait_for
 
 FAST = {"ROBOTSTXT_OBEY": "False"}
@@ -129,6 +129,17 @@ def test_a_fleet_that_finds_a_finished_crawl_says_that_it_waits_for_seeds(
         waiting.wait()
     finally:
         waiting.kill()
+
+
+def test_what_is_leased_is_listed_apart_from_what_is_queued(fleet: Fleet) -> None:
+    with Origin({"/": LINKS, "/robots.txt": Reply(404)}, default=HANG) as slow:
+        fleet.start(FAST, seeds=slow.url("/"), delay=0)
+        wait_for(lambda: fleet.status()["leased"] == 1 and fleet.status()["done"] == 1, "a lease")
+        wait_for(lambda: fleet.status()["queued"] == 1, "the other link")
+        listed = crawls(fleet)["site"]
+        assert (listed["pages"], listed["queued"], listed["leased"]) == (1, 1, 1)
+        head = fleet.command("crawls").stdout.splitlines()[0].split()
+        assert head[3:8] == ["pages", "queued", "leased", "dead", "workers"]
 
 
 def test_no_crawl_is_a_no_that_says_how_to_begin_one(fleet: Fleet) -> None:
