@@ -15,7 +15,7 @@ from crawlproj.errors import ConfigError, CrawlError
 from crawlproj.items import utc_timestamp
 from crawlproj.operate import link_formats, link_report
 from crawlproj.operate.command import ProjectCommand, print_error
-from crawlproj.operate.link_check import LinkCheck, given_urls, name_of
+from crawlproj.operate.link_check import LinkCheck, given_urls, name_of, why_silent
 from crawlproj.operate.link_comparison import (
     Comparison,
     Earlier,
@@ -28,6 +28,7 @@ from crawlproj.operate.link_report import LinkReport
 from crawlproj.operate.starting import small_filter
 from crawlproj.output.broken_links import (
     KINDS,
+    NO_ROBOTS_TXT,
     Findings,
     count_unread,
     failures_of,
@@ -174,7 +175,10 @@ def _found(folder: Path, wanted: frozenset[str]) -> Findings:
 
 def _unreachable(report: LinkReport) -> str:
     found = report.findings
-    reasons = [f"{one.url}: {one.reason}" for one in found.broken] or [
+    reasons = [f"{one.url}: {one.reason}" for one in found.broken]
+    if not reasons and NO_ROBOTS_TXT in found.unchecked:
+        reasons = [f"{url}: {why_silent(url) or NO_ROBOTS_TXT}" for url in report.urls[:3]]
+    reasons = reasons or [
         f"{', '.join(report.urls)}: {', '.join(found.unchecked) or 'no page of HTML'}"
     ]
     return f"Nothing to check: {'; '.join(reasons[:3])}"

@@ -95,9 +95,11 @@ def find_broken(
     return findings
 
 
+NO_ROBOTS_TXT = "robots_unreachable"
+"""The reason for which nothing is asked of a host that does not give its robots.txt."""
 NOT_ASKED = frozenset(
     {
-        *("robots", "robots_unreachable", "address", "host_down", "pattern", "denied"),
+        *("robots", NO_ROBOTS_TXT, "address", "host_down", "pattern", "denied"),
         *("not_allowed", "trap-depth", "trap-repeat", "trap-params", "page_limit", "host_limit"),
     }
 )

@@ -345,6 +345,11 @@ def test_a_start_that_is_not_there_is_wrong_use(check: Check) -> None:
     assert_one_line(check.run("/never-was"), 2, "Nothing to check", "http_404")
 
 
+def test_a_start_whose_host_does_not_answer_is_told_with_the_reason(check: Check) -> None:
+    nobody = check.run_at(f"{NOBODY}/")
+    assert_one_line(nobody, 2, f"Nothing to check: {NOBODY}/: connection refused")
+
+
 def test_a_check_that_cannot_be_made_is_not_taken_for_a_broken_link(tmp_path: Path) -> None:
     nowhere = Fleet(tmp_path, "redis://127.0.0.1:1/0")
     ended = nowhere.command("linkcheck", "http://127.0.0.1:9/")
