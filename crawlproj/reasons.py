@@ -73,6 +73,12 @@ FILTERED = (
         "nothing",
     ),
     Reason(
+        "read_as_page",
+        "a link that was to be asked for (`check`) and has been found to be a page of the crawl before "
+        "its turn: the page is fetched, and tells as much",
+        "nothing",
+    ),
+    Reason(
         "noindex",
         "the page asks not to be indexed, and `CRAWL_NOINDEX` is on: its links count, it has no row",
         "`CRAWL_NOINDEX = False`",

@@ -49,20 +49,21 @@ class Command(FrontierCommand):
         parser.add_argument(
             "--host",
             metavar="H",
-            help="only those of this host: https://example.com, or example.com for both schemes; "
-            "with its port if that is not the usual one: example.com:8080",
+            help="only those of this host: https://example.com, or example.com for both schemes "
+            "and all ports",
         )
 
     def check(self, rest: list[str], opts: argparse.Namespace) -> None:
         refuse_empty(opts, "host", "reason", "export")
         if opts.export and Path(opts.export).suffix not in WRITTEN:
             raise ConfigError(f"--export {opts.export}: give a file that ends in .csv or .jsonl")
-        _hosts(opts.host)
+        _check_host(opts.host)
 
     async def work(self, frontier: Frontier, rest: list[str], opts: argparse.Namespace) -> int:
         found: list[DeadLetter] = []
         if await frontier.attach():
-            selection = dead_letters.Selection(opts.reason, _hosts(opts.host))
+            hosts = await dead_letters.hosts_meant(frontier, opts.host) if opts.host else None
+            selection = dead_letters.Selection(opts.reason, hosts)
             found = [letter async for letter in dead_letters.find(frontier, selection)]
             found.sort(key=dead_letters.newest_first)
         if opts.retry:
@@ -91,9 +92,10 @@ class Command(FrontierCommand):
         return Config.from_settings(self.settings).folder_of(frontier.crawl)
 
 
-def _hosts(text: str | None) -> frozenset[str] | None:
+def _check_host(text: str | None) -> None:
     try:
-        return dead_letters.hosts_named(text) if text else None
+        if text:
+            dead_letters.hosts_named(text)
     except UrlError as error:
         raise ConfigError(f"--host: {error}") from None
 

@@ -15,6 +15,7 @@ from crawlproj.errors import ConfigError
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.operate import purge
 from crawlproj.operate.command import ProjectCommand, connected
+from crawlproj.operate.starting import small_filter
 
 SPIDER, CRAWL = "site", "demo"
 RUN = "demo-"
@@ -51,7 +52,7 @@ class Command(ProjectCommand):
         for name, value in given.items():
             fleet += ["-a", f"{name}={value}"]
         # Each of its hosts has an address, and the seed opens its own alone.
-        ours = ["-s", "CRAWL_ALLOW_ADDRESSES=loopback"]
+        ours = ["-s", "CRAWL_ALLOW_ADDRESSES=loopback", *small_filter(self.settings)]
         code = _call(*fleet, *ours, *own, "-s", f"CRAWL_RUN_ID={RUN}{secrets.token_hex(8)}")
         if code:
             folder = Config.from_settings(self.settings).folder_of(CRAWL)

@@ -9,7 +9,7 @@ from crawlproj.errors import ConfigError
 from crawlproj.frontier import dropping
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.operate.command import FrontierCommand, refuse_empty, show
-from crawlproj.operate.dead_letters import hosts_named
+from crawlproj.operate.dead_letters import hosts_meant, hosts_named
 from crawlproj.operate.progress_line import counting
 from crawlproj.plural import counted
 from crawlproj.urls import UrlError
@@ -24,7 +24,8 @@ class Command(FrontierCommand):
         parser.add_argument(
             "--host",
             metavar="H",
-            help="those of this host: https://example.com, or example.com for both schemes",
+            help="those of this host: https://example.com, or example.com for both schemes and "
+            "all ports",
         )
         parser.add_argument(
             "--match", metavar="REGEX", help="those whose URL has this regular expression in it"
@@ -34,7 +35,7 @@ class Command(FrontierCommand):
         refuse_empty(opts, "host", "match")
         if not opts.host and not opts.match:
             raise self.wrong_use("say which: --host, --match, or both")
-        _hosts(opts.host)
+        _check_host(opts.host)
         _pattern(opts.match)
 
     async def work(self, frontier: Frontier, rest: list[str], opts: argparse.Namespace) -> int:
@@ -44,7 +45,7 @@ class Command(FrontierCommand):
         pattern, deleted = _pattern(opts.match), 0
         is_doomed = None if pattern is None else lambda url: bool(pattern.search(url))
         with counting("Deleting") as told:
-            for host in _hosts(opts.host):
+            for host in sorted(await hosts_meant(frontier, opts.host)) if opts.host else [None]:
                 async for gone in dropping.drop(frontier, host, is_doomed):
                     deleted += gone
                     told(deleted)
@@ -53,11 +54,10 @@ class Command(FrontierCommand):
         return 0 if deleted else 1
 
 
-def _hosts(given: str | None) -> list[str | None]:
-    if given is None:
-        return [None]
+def _check_host(given: str | None) -> None:
     try:
-        return [*sorted(hosts_named(given))]
+        if given is not None:
+            hosts_named(given)
     except UrlError as error:
         raise ConfigError(f"--host {given}: {error}") from None
 

@@ -27,6 +27,7 @@ from crawlproj.operate.fleet import WorkerSlot
 from crawlproj.operate.fleet_view import FleetView, fleet_view
 from crawlproj.operate.logs import forget_oldest
 from crawlproj.operate.starting import check_start
+from crawlproj.operate.summing_up import write_again
 from crawlproj.output.gather import gatherings
 
 LOOK_EVERY_S = 0.2
@@ -117,6 +118,7 @@ class Fleet:
             print(failure, file=sys.stderr)
         summary = self._folder / "summary.txt"
         if summary.exists():
+            write_again(self._folder, self._view.redis, self._view.crawl)
             print(summary.read_text())
         return 1 if failures else 0
 

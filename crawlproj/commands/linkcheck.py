@@ -15,7 +15,7 @@ from crawlproj.errors import ConfigError, CrawlError
 from crawlproj.items import utc_timestamp
 from crawlproj.operate import link_formats, link_report
 from crawlproj.operate.command import ProjectCommand, print_error
-from crawlproj.operate.link_check import LinkCheck, given_urls, name_of
+from crawlproj.operate.link_check import LinkCheck, given_urls, name_of, why_silent
 from crawlproj.operate.link_comparison import (
     Comparison,
     Earlier,
@@ -25,7 +25,15 @@ from crawlproj.operate.link_comparison import (
     read_earlier,
 )
 from crawlproj.operate.link_report import LinkReport
-from crawlproj.output.broken_links import KINDS, Findings, failures_of, find_broken
+from crawlproj.operate.starting import small_filter
+from crawlproj.output.broken_links import (
+    KINDS,
+    NO_ROBOTS_TXT,
+    Findings,
+    count_unread,
+    failures_of,
+    find_broken,
+)
 from crawlproj.server import connection
 
 NONE = "none"
@@ -84,7 +92,8 @@ class Command(ProjectCommand):
             if resolved.notice:
                 print_error(resolved.notice)
             check = LinkCheck(name, urls, folder, resolved)
-            check.run(_given(opts), _settings(opts), shows_progress=sys.stderr.isatty())
+            words = [*small_filter(self.settings), *_settings(opts)]
+            check.run(_given(opts), words, shows_progress=sys.stderr.isatty())
         except KeyboardInterrupt:
             return _nothing_read()
         options = Options(opts.depth, opts.offsite, opts.anchors, opts.media)
@@ -159,12 +168,17 @@ def _found(folder: Path, wanted: frozenset[str]) -> Findings:
     from crawlproj.output.tables import open_tables  # DuckDB is large
 
     with open_tables(folder) as tables:
-        return find_broken([folder], failures_of(tables), wanted)
+        found = find_broken([folder], failures_of(tables), wanted)
+        found.checked += count_unread(tables, found.read)
+        return found
 
 
 def _unreachable(report: LinkReport) -> str:
     found = report.findings
-    reasons = [f"{one.url}: {one.reason}" for one in found.broken] or [
+    reasons = [f"{one.url}: {one.reason}" for one in found.broken]
+    if not reasons and NO_ROBOTS_TXT in found.unchecked:
+        reasons = [f"{url}: {why_silent(url) or NO_ROBOTS_TXT}" for url in report.urls[:3]]
+    reasons = reasons or [
         f"{', '.join(report.urls)}: {', '.join(found.unchecked) or 'no page of HTML'}"
     ]
     return f"Nothing to check: {'; '.join(reasons[:3])}"

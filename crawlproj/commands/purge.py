@@ -1,15 +1,18 @@
-"""`scrapy purge site --yes`: forgets the crawl. Nothing else ever does."""
+"""`scrapy purge site --yes`: forgets the crawl. Nothing else ever does. `--finished` forgets all
+that have finished."""
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 
 from scrapy.exceptions import UsageError
 
+from crawlproj.errors import ConfigError
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.refusals import CrawlDamaged
 from crawlproj.operate import purge, status
-from crawlproj.operate.command import FrontierCommand, show
+from crawlproj.operate.command import FrontierCommand, connected, show
 from crawlproj.operate.progress_line import progress
 from crawlproj.plural import counted, plural
 from crawlproj.worker import join
@@ -17,11 +20,34 @@ from crawlproj.worker import join
 
 class Command(FrontierCommand):
     arguments = "--yes"
-    summary = "Delete a crawl's state and waiting seeds from Redis; its files stay"
+    summary = (
+        "Delete a crawl's state and waiting seeds from Redis, or all finished ones'; files stay"
+    )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument("--yes", action="store_true", help="yes, delete it")
+        parser.add_argument(
+            "--finished", action="store_true", help="all crawls that have finished; no name then"
+        )
+
+    def act(self, args: list[str], opts: argparse.Namespace) -> int:
+        if not opts.finished:
+            return super().act(args, opts)
+        if args:
+            raise ConfigError(f"{args[0]} --finished: give one crawl, or --finished, not both")
+        return asyncio.run(self._purge_finished(opts))
+
+    async def _purge_finished(self, opts: argparse.Namespace) -> int:
+        async with connected(self.settings) as client:
+            names = await purge.finished(client)
+            listed = f"{counted(len(names), 'finished crawl')}: {', '.join(names)}"
+            if names and not opts.yes:
+                raise UsageError(f"this deletes what is known of {listed}; add --yes to do it")
+            for name in names:
+                await purge.purge_state(Frontier(client, name, ""))
+        show(opts, {"purged": names}, f"forgotten: {listed}" if names else "no crawl has finished")
+        return 0
 
     async def work(self, frontier: Frontier, rest: list[str], opts: argparse.Namespace) -> int:
         try:

@@ -21,6 +21,13 @@ CRAWL = "crawl"
 """The argument that names the crawl, of every spider."""
 
 
+NEVER_EMPTY = {
+    CRAWL: "give a name, or leave it out for the spider's",
+    "seeds": "give URLs, or leave it out to wait for seeds that are pushed",
+}
+"""Arguments that an unset variable of a shell leaves without a value, though one was meant."""
+
+
 class Option(NamedTuple):
     """One setting as the documentation shows it."""
 
@@ -78,8 +85,8 @@ def take_arguments(settings: BaseSettings, given: Mapping[str, Any]) -> None:
     """Make settings of the arguments that a spider was given by `-a`; stop at a misspelt one."""
     refuse_unknown_arguments(given)
     for name, value in given.items():
-        if name == CRAWL and not str(value).strip():  # as an unset variable of a shell leaves it
-            raise ConfigError(f"-a {name}={value}: give a name, or leave it out for the spider's")
+        if name in NEVER_EMPTY and not str(value).strip(" ,"):
+            raise ConfigError(f"-a {name}={value}: {NEVER_EMPTY[name]}")
         settings.set(arguments()[name], value, priority="cmdline")
 
 

@@ -3,7 +3,9 @@
 What `-a check=` names goes through the frontier like any URL, marked: it is asked once in the whole
 crawl, at its host's pace and by its robots.txt, with HEAD and then, where that is refused, with GET
 (`SiteSpider.checked`). Nothing that it leads to is followed but its redirects, for the outcome.
-One that is there is counted as filtered (checked), and has no row; a broken one is dead.
+One that is there is counted as filtered (checked), and has no row; a broken one is dead. What is
+fetched as a page by another way is not asked as well: if that is known only when its turn comes, it
+is counted as filtered (read_as_page).
 """
 
 from __future__ import annotations
@@ -89,6 +91,8 @@ class CheckingDiscovery(Discovery):
         return self.check in (ALL, ONSITE if is_inside else OFFSITE)
 
     def _ask(self, url: Url, depth: int, referer: str, passed: Passed) -> None:
+        if self._worker.count_if_waiting(seen_keys.page(url)) or self.has_page(url):
+            return  # what becomes of that is known without asking
         key = seen_keys.check(url)
         if self._worker.count_if_seen(url.host, key):
             return

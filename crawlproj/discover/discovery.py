@@ -110,6 +110,11 @@ class Discovery:
         pages = self._host_pages.get(url.host, 0)
         return level(self._strategy(Candidate(url, 0, pages)))
 
+    def has_page(self, url: Url) -> bool:
+        """Whether the page is known to have been taken in. No link is counted as repeated for
+        it."""
+        return self._worker.frontier.seen(url.host, seen_keys.page(url))
+
     def use_rules(self, rules: Rules) -> None:
         """Go by other rules from now on."""
         self._rules = rules

@@ -7,6 +7,7 @@ is not a link's: the frontier adds it when it decides which host is next.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import astuple, dataclass, fields
 from importlib import import_module
@@ -15,8 +16,10 @@ from typing import Any, NamedTuple
 
 from crawlproj.discover.url_shapes import is_document, is_media
 from crawlproj.errors import ConfigError
-from crawlproj.frontier.levels import HIGHEST, LOWEST
+from crawlproj.frontier.levels import HIGHEST, LOWEST, level
 from crawlproj.urls import Url
+
+logger = logging.getLogger(__name__)
 
 
 class Candidate(NamedTuple):
@@ -144,6 +147,41 @@ def strategy(name: str, weights: Mapping[str, Any] | None = None) -> Strategy:
     return found
 
 
+class OwnStrategy:
+    """A function of the user's. A link for which it fails has the priority 0: it is neither lost
+    nor does it hold up the others of its page. The first failure is logged."""
+
+    def __init__(self, path: str, function: Strategy) -> None:
+        self._path = path
+        self._function = function
+        self._has_failed = False
+
+    def __call__(self, candidate: Candidate) -> float:
+        try:
+            return level(self._function(candidate))
+        except Exception:
+            if not self._has_failed:
+                self._has_failed = True
+                logger.exception(
+                    "strategy=%s fails for %s, which has the priority 0 therefore; others for "
+                    "which it fails have it too, and are not logged",
+                    self._path,
+                    candidate.url,
+                )
+            return 0
+
+    def try_out(self) -> None:
+        """Raise ConfigError unless it ranks an ordinary link."""
+        sample = Candidate(Url("https://example.com", "/"), 0, 0)
+        try:
+            level(self._function(sample))
+        except Exception as error:
+            raise ConfigError(
+                f"strategy={self._path}: fails for {sample.url} ({type(error).__name__}: {error}); "
+                "give a function from a Candidate to a number (docs/strategies.md)"
+            ) from None
+
+
 def _imported(path: str) -> Strategy:
     module, _, name = path.rpartition(".")
     try:
@@ -152,5 +190,9 @@ def _imported(path: str) -> Strategy:
         raise ConfigError(f"strategy={path}: cannot be imported: {error}") from None
     if not callable(function):
         raise ConfigError(f"strategy={path}: give the dotted path of a function")
-    found: Strategy = function
+    if isinstance(function, Breadth | Weighted | Novelty | Opic):
+        ours: Strategy = function
+        return ours
+    found = OwnStrategy(path, function)
+    found.try_out()
     return found

@@ -25,6 +25,9 @@ it: the next page could only be put off as well."""
 BAD_RECORD = "bad_record"
 """Why a lease failed of which no request can be made."""
 
+READ_AS_PAGE = "read_as_page"
+"""Why a link is not asked whether it is there: its page is fetched by another way."""
+
 
 @dataclass(frozen=True, slots=True)
 class Done:

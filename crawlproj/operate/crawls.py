@@ -40,6 +40,7 @@ class Crawl(NamedTuple):
     started_at: str | None
     finished_at: str | None
     age_s: float | None
+    leased: int = 0
 
 
 async def names(client: Any) -> list[str]:
@@ -66,13 +67,14 @@ async def read(client: Any, name: str) -> Crawl:
         spider=spider if now.epoch else "",  # of one that is yet to begin it is not known
         state=now.state,
         pages=now.done,
-        queued=now.queued + now.delayed + now.leased,
+        queued=now.queued + now.delayed,
         dead=now.dead,
         hosts=now.hosts,
         workers=now.alive,
         started_at=now.started_at,
         finished_at=now.finished_at,
         age_s=_age_s(now.started_at, seconds),
+        leased=now.leased,
     )
 
 
@@ -153,12 +155,12 @@ def as_text(found: Sequence[Crawl]) -> str:
     """The list for a terminal."""
     if not found:
         return "no crawl: scrapy crawl site -a seeds=https://example.com begins one"
-    head = ("crawl", "spider", "state", "pages", "queued", "dead", "workers", "begun")
-    return "\n".join(table(head, [_row(one) for one in found], numbers=range(3, 7)))
+    head = ("crawl", "spider", "state", "pages", "queued", "leased", "dead", "workers", "begun")
+    return "\n".join(table(head, [_row(one) for one in found], numbers=range(3, 8)))
 
 
 def _row(one: Crawl) -> tuple[str, ...]:
-    numbers = (one.pages, one.queued, one.dead, one.workers)
+    numbers = (one.pages, one.queued, one.leased, one.dead, one.workers)
     return (one.crawl, one.spider, one.state, *(f"{n:,}" for n in numbers), _age(one.age_s))
 
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from crawlproj.frontier.browsing import START, browse
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.messages import DeadLetter
 from crawlproj.frontier.records import summarise
@@ -22,6 +24,7 @@ from crawlproj.output.kinds import CSV, FORGOTTEN
 from crawlproj.urls import normalise
 
 AT_ONCE = 500
+_PORT = re.compile(r":\d+/*$")
 COLUMNS = ("url", "reason", "attempts", "depth", "referer", "failed_at", "times")
 
 Move = Callable[[Shard, Sequence[int]], Awaitable[int]]
@@ -44,6 +47,23 @@ def hosts_named(text: str) -> frozenset[str]:
     which goes for both schemes; raises UrlError."""
     urls = [text] if "://" in text else [f"http://{text}", f"https://{text}"]
     return frozenset(normalise(url).host for url in urls)
+
+
+async def hosts_meant(frontier: Frontier, text: str) -> frozenset[str]:
+    """The same in a crawl that is attached: a name without scheme and port also goes for hosts of
+    that name at other ports that the crawl knows."""
+    named = hosts_named(text)
+    if "://" in text or _PORT.search(text):
+        return named
+    beginnings = tuple(f"{host}:" for host in named)
+    found: set[str] = set()
+    for shard in frontier.shards:
+        cursor, is_last = START, False
+        while not is_last:
+            piece = await browse(shard, cursor, normalise(f"http://{text}").authority)
+            cursor, is_last = piece.cursor, piece.is_last
+            found |= {one.name for one, _ in piece.found if one.name.startswith(beginnings)}
+    return named | found
 
 
 async def find(frontier: Frontier, selection: Selection) -> AsyncIterator[DeadLetter]:

@@ -39,7 +39,7 @@ async def doubt(shard: Shard, key: str) -> float:
 def doubt_in_words(probability: float) -> str:
     """Behind what the filter says."""
     if probability == 0.0:
-        return ", which is certain"
+        return ""
     if probability == 1.0:
         return "; or rather not: the seen filter errs, as the exact sample shows"
     return f" (of URLs that were never seen, the filter takes {probability:.2g} for seen)"

@@ -10,6 +10,7 @@ import asyncio
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -17,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import SplitResult, urlsplit
 
 from crawlproj.discover.seeds import read_seeds
 from crawlproj.errors import ConfigError, CrawlError
@@ -38,6 +40,7 @@ SEEDS = ".seeds"
 EARLIER = "earlier-*"
 
 LOOK_EVERY_S = 0.5
+CONNECT_S = 5.0
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_.-]+")
 _MOST_IN_A_NAME = 80
 
@@ -159,6 +162,24 @@ class LinkCheck:
         text = (self._folder / LOG).read_text(encoding="utf-8", errors="replace")
         lines = [line for line in text.splitlines() if line.strip()]
         return lines[-1] if lines else "the crawl ended early"
+
+
+def why_silent(url: str) -> str:
+    """What keeps a host from answering, in words, asked once more; "" if it takes connections."""
+    parts = urlsplit(url)
+    try:
+        socket.create_connection((parts.hostname or "", _port(parts)), CONNECT_S).close()
+    except socket.gaierror:
+        return "nothing is known by that name"
+    except TimeoutError:
+        return f"no answer within {CONNECT_S:g} s"
+    except OSError as error:
+        return (error.strerror or str(error)).lower()
+    return ""
+
+
+def _port(parts: SplitResult) -> int:
+    return parts.port or (443 if parts.scheme == "https" else 80)
 
 
 def progress_line(now: Status) -> str:

@@ -97,12 +97,17 @@ def to_junit(report: LinkReport) -> str:
 
 def _case(one: Broken, is_failure: bool) -> str:
     verdict = "failure" if is_failure else "skipped"
-    pages = "\n".join(f"{link.source} {link.text}".rstrip() for link in _links(one))
+    pages = "\n".join(_in_words(link, one) for link in _links(one))
     return (
         f'<testcase classname="linkcheck.{one.kind}" name={_attribute(one.url)}>'
         f'<{verdict} type="{one.kind}" message={_attribute(f"{_why(one)}: {one.url}")}>'
         f"{_xml(pages)}</{verdict}></testcase>"
     )
+
+
+def _in_words(link: LinkTo, one: Broken) -> str:
+    by = f" through {link.target}" if _is_led(link, one) else ""
+    return f"{link.source} {link.text}".rstrip() + by
 
 
 def _xml(text: str) -> str:
@@ -122,7 +127,8 @@ def to_markdown(report: LinkReport) -> str:
                 lines.append(f"- {_autolink(one.url)} {_markdown(_why(one))}")
                 for link in _links(one):
                     said = f": “{_markdown(link.text)}”" if link.text else ""
-                    lines.append(f"    - {_autolink(link.source)}{said}")
+                    by = f" through {_autolink(link.target)}" if _is_led(link, one) else ""
+                    lines.append(f"    - {_autolink(link.source)}{said}{by}")
             lines.append("")
     return "\n".join(lines)
 
@@ -179,15 +185,16 @@ def to_html(report: LinkReport) -> str:
 
 def _html_of(one: Broken) -> str:
     links = _links(one)
-    items = "".join(f"<li>{_anchor(link.source)} {_said(link)}</li>" for link in links)
+    items = "".join(f"<li>{_anchor(link.source)} {_said(link, one)}</li>" for link in links)
     opened = " open" if len(links) <= MOST_OPEN else ""
     pages = f"<summary>{counted(len(links), 'link')}</summary><ul>{items}</ul>"
     why = escape(_why(one))
     return f"<li>{_anchor(one.url)}<b>{why}</b><details{opened}>{pages}</details></li>"
 
 
-def _said(link: LinkTo) -> str:
-    return f"<q>{escape(in_direction(link.text))}</q>" if link.text else ""
+def _said(link: LinkTo, one: Broken) -> str:
+    text = f"<q>{escape(in_direction(link.text))}</q>" if link.text else ""
+    return f"{text} through {_anchor(link.target)}" if _is_led(link, one) else text
 
 
 def _anchor(url: str) -> str:

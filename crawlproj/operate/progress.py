@@ -17,18 +17,15 @@ from scrapy.exceptions import NotConfigured
 
 from crawlproj.config import Config, crawl_name
 from crawlproj.errors import CrawlError
-from crawlproj.frontier.frontier import Frontier
-from crawlproj.frontier.refusals import CrawlWiped
 from crawlproj.frontier.survey import Tick, tick
 from crawlproj.frontier.worker_names import plain
 from crawlproj.items import StatsItem, utc_timestamp
-from crawlproj.operate import status
 from crawlproj.operate.live_block import LiveBlock
+from crawlproj.operate.summing_up import last_words
 from crawlproj.output import folder, summary
 from crawlproj.output.report_feeds import ReportFeeds
 from crawlproj.plural import counted
 from crawlproj.running import RunningCrawl, Tally, running_crawl, when_joined
-from crawlproj.server import connection
 
 if TYPE_CHECKING:
     from typing import Self
@@ -148,18 +145,8 @@ class Progress:
         return row
 
     async def _write_summary(self, crawl: RunningCrawl) -> None:
-        client = await connection.connect(*crawl.redis)
-        try:
-            frontier = Frontier(client, crawl.frontier.crawl, crawl.frontier.worker)
-            now = await status.read(frontier)
-            is_last = await status.is_last_word(frontier, now)
-        finally:
-            await client.aclose()
-        if now.epoch is None:
-            raise CrawlWiped
-        if now.balance != 0:
-            logger.error("The ledger does not balance: %d", now.balance)
-        written = status.sum_up(now)
-        summary.write(self._folder, written)
-        text = f"\n{summary.to_text(written)}" if is_last else f" ({summary.in_short(written)})"
+        written, is_last, resume = await last_words(crawl)
+        summary.write(self._folder, written, resume)
+        short = f" ({summary.in_short(written, resume)})"
+        text = f"\n{summary.to_text(written, resume)}" if is_last else short
         logger.info("Summary in %s%s", self._folder, text)

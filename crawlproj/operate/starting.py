@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from crawlproj.config import Config, take_arguments, take_crawl_name
-from crawlproj.discover.ranking import strategy
+from crawlproj.config import Config, environment, take_arguments, take_crawl_name
 from crawlproj.discover.seeds import read_seeds
 from crawlproj.errors import ConfigError
 from crawlproj.frontier.pacing import Overrides
@@ -15,9 +14,16 @@ from crawlproj.operate import hook, worker_metrics
 from crawlproj.operate.command import resolve
 from crawlproj.server import connection
 from crawlproj.urls import UrlError, normalise
+from crawlproj.worker.join import plan_of
+from crawlproj.worker.needs import check_needs
 
 ARGUMENTS_OF = "site"
 """The spider whose arguments are known; those of others are their own affair."""
+
+
+SMALL_CAPACITY = 100_000
+"""URLs in the first layer of a crawl's seen filter that is begun by another command than `crawl`:
+200 kB instead of 18 MB, which a finished crawl keeps. The filter grows by itself."""
 
 
 class Start(NamedTuple):
@@ -40,7 +46,7 @@ def check_start(
         take_crawl_name(own, given)
     config = Config.from_settings(own, given)
     _check_seeds(config.seeds)
-    strategy(config.strategy, config.weights)
+    check_needs(plan_of(config), config)
     Overrides(config.overrides)
     hook.check(config.notify)
     worker_metrics.check(config)
@@ -58,6 +64,13 @@ def check_start(
     loop.run_until_complete(_check_redis(resolved))
     loop.close()
     return Start(config.crawl or args[0], resolved)
+
+
+def small_filter(settings: Any) -> list[str]:
+    """Words of a command line for a small seen filter, unless the user has said how large."""
+    if environment.given(settings, "SEEN_CAPACITY") is not None:
+        return []
+    return ["-s", f"SEEN_CAPACITY={SMALL_CAPACITY}"]
 
 
 def _check_spider(names: Iterable[str], args: list[str]) -> None:

@@ -94,7 +94,10 @@ async def _taken_in(shard: Shard, url: Url, key: str, refusal_of: Refusal | None
     if refusal_of and (reason := await refusal_of(url.host, str(url))):
         text = f"was taken in and not fetched: {_NOT_FETCHED[reason]}"
         return Trace("filtered", text, {"reason": reason})
-    text = "was taken in; it is done or filtered, with no row on this machine"
+    text = (
+        "was taken in, and nothing is left to do for it: it was fetched or left out, and no row of "
+        "pages on this machine says which"
+    )
     doubt = await ended.doubt(shard, key)
     return Trace(SEEN, text + ended.doubt_in_words(doubt), {"false_positive": doubt})
 

@@ -71,7 +71,7 @@ class Findings:
     links: int = 0
     """Links on them, repetitions of a page left out."""
     checked: int = 0
-    """Links that were asked, and not read."""
+    """URLs that were asked, or fetched, and not read: of other sites, too far away, no HTML."""
     unchecked: dict[str, int] = field(default_factory=dict)
     """URLs that were not asked, by reason."""
     read: set[str] = field(default_factory=set)
@@ -95,9 +95,11 @@ def find_broken(
     return findings
 
 
+NO_ROBOTS_TXT = "robots_unreachable"
+"""The reason for which nothing is asked of a host that does not give its robots.txt."""
 NOT_ASKED = frozenset(
     {
-        *("robots", "robots_unreachable", "address", "host_down", "pattern", "denied"),
+        *("robots", NO_ROBOTS_TXT, "address", "host_down", "pattern", "denied"),
         *("not_allowed", "trap-depth", "trap-repeat", "trap-params", "page_limit", "host_limit"),
     }
 )
@@ -117,6 +119,12 @@ def failures_of(tables: Tables) -> dict[str, Broken]:
         KINDS,
     )
     return {url: Broken(url, *about) for url, *about in rows}
+
+
+def count_unread(tables: Tables, read: set[str]) -> int:
+    """Pages that were fetched, and have no links to read: PDF, pictures and the like."""
+    rows = tables.each("SELECT url FROM pages WHERE coalesce(redirect_to, '') = ''")
+    return sum(url not in read for (url,) in rows)
 
 
 def _filtered(folders: Sequence[Path]) -> dict[str, int]:

@@ -65,9 +65,11 @@ def _by_count(counts: Mapping[str, int]) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda entry: (-entry[1], entry[0])))
 
 
-def to_text(summary: Summary) -> str:
-    """The summary as a person reads it in a terminal."""
-    lines = [f"Crawl {summary.crawl} is {summary.state}", "", *_figures(summary)]
+def to_text(summary: Summary, resume: str = "") -> str:
+    """The summary as a person reads it in a terminal; `resume` is what to type to go on with a
+    crawl that has no worker any more."""
+    state = "was interrupted" if _is_interrupted(summary, resume) else f"is {summary.state}"
+    lines = [f"Crawl {summary.crawl} {state}{_go_on(resume)}", "", *_figures(summary)]
     tables = {
         "Items": summary.items,
         "Filtered": summary.filtered,
@@ -83,10 +85,21 @@ def to_text(summary: Summary) -> str:
     return "\n".join(lines) + "\n"
 
 
-def in_short(summary: Summary) -> str:
+def in_short(summary: Summary, resume: str = "") -> str:
     """The summary in a line, for those who leave while it is told elsewhere, or is not the last."""
     left = summary.queued + summary.delayed + summary.leased
-    return f"{summary.state}: {summary.done:,} done, {summary.dead:,} dead, {left:,} left"
+    state = "interrupted" if _is_interrupted(summary, resume) else summary.state
+    counts = f"{summary.done:,} done, {summary.dead:,} dead, {left:,} left"
+    return f"{state}: {counts}{_go_on(resume)}"
+
+
+def _is_interrupted(summary: Summary, resume: str) -> bool:
+    """Whether it runs as far as Redis knows, and nobody is at work on it."""
+    return bool(resume) and summary.state == "running"
+
+
+def _go_on(resume: str) -> str:
+    return f"; {resume} goes on with it" if resume else ""
 
 
 def _figures(summary: Summary) -> Iterable[str]:
@@ -172,10 +185,10 @@ def size(count: float) -> str:
     return f"{count:.1f} TB"
 
 
-def write(folder: Path, summary: Summary) -> None:
+def write(folder: Path, summary: Summary, resume: str = "") -> None:
     """summary.json and summary.txt in `folder`, each whole or not at all. Every worker writes them
     when it ends."""
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(as_json(summary), indent=2, ensure_ascii=False)
     write_whole(folder / SUMMARY, f"{text}\n")
-    write_whole(folder / "summary.txt", to_text(summary))
+    write_whole(folder / "summary.txt", to_text(summary, resume))

@@ -18,6 +18,7 @@ from crawlproj.frontier.failures import meaning_of
 from crawlproj.frontier.messages import Lease
 from crawlproj.frontier.outcomes import (
     BAD_RECORD,
+    READ_AS_PAGE,
     Attempt,
     Failed,
     Filtered,
@@ -101,15 +102,13 @@ class Admission:
         permission = self.politeness.permission
         if permission is not None and ROBOTS_TXT in request.meta:
             return request if permission.admit(request, attempt) else None
-        is_revisit = VISIT in request.meta
-        may_repeat = request.meta["depth"] and not is_revisit
-        if may_repeat and (found := self._pattern_of(lease, request)):
+        if found := self._known_outcome(lease, request):
             attempt.decide(found)
             return None
         if refusal := self.politeness.outcome_for(lease.host, request.url):
             attempt.decide(_of_check(refusal, attempt) if CHECK in request.meta else refusal)
             return None
-        if is_revisit and self.refresh is not None:
+        if VISIT in request.meta and self.refresh is not None:
             self.refresh.prepare(request)
         if SITEMAP in request.meta:
             self.links.sitemaps.prepare(request, attempt)
@@ -117,11 +116,17 @@ class Admission:
             self.earlier.prepare(request)
         return request
 
-    def _pattern_of(self, lease: Lease, request: Request) -> SetAside | None:
-        """The pattern that it belongs to, if that is set aside."""
+    def _known_outcome(self, lease: Lease, request: Request) -> SetAside | Filtered | None:
+        """What becomes of it if it would tell nothing new: a link to be asked for that has been
+        taken in as a page since it was found, or a URL whose pattern is set aside."""
         path = request.url.removeprefix(lease.host)
-        quarantine = self.links.quarantine
-        return quarantine.outcome_for(Url(lease.host, path)) if path.startswith("/") else None
+        if not path.startswith("/"):
+            return None
+        url = Url(lease.host, path)
+        if CHECK in request.meta and self.links.discovery.has_page(url):
+            return Filtered(READ_AS_PAGE)
+        may_repeat = request.meta["depth"] and VISIT not in request.meta
+        return self.links.quarantine.outcome_for(url) if may_repeat else None
 
 
 def _of_check(refusal: Outcome, attempt: Attempt) -> Outcome:

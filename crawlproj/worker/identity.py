@@ -49,7 +49,7 @@ async def claim_name(frontier: Frontier, lease_timeout_s: float) -> None:
 
 
 def _refuse_if_alive(other: str, about: dict[str, Any], left_ms: float) -> None:
-    if not _has_died_here(about):
+    if not has_died_here(about.get("host"), about.get("pid")):
         raise ConfigError(
             f"Another worker is called {plain(other)} (process {about.get('pid')} on "
             f"{about.get('host')}): give each a CRAWL_WORKER_ID of its own, or leave it out; "
@@ -57,11 +57,10 @@ def _refuse_if_alive(other: str, about: dict[str, Any], left_ms: float) -> None:
         )
 
 
-def _has_died_here(about: dict[str, Any]) -> bool:
+def has_died_here(host: Any, pid: Any) -> bool:
     """Whether the process was one of this machine that is no more. One with our own number was:
     that is how the only process of a container comes back."""
-    pid = about.get("pid")
-    if about.get("host") != socket.gethostname() or not isinstance(pid, int):
+    if host != socket.gethostname() or not isinstance(pid, int):
         return False
     if pid == os.getpid():
         return True

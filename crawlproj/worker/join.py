@@ -27,6 +27,7 @@ from crawlproj.frontier.noticeboard import ran_out_of_time_ms, spider_of
 from crawlproj.frontier.plan import Plan
 from crawlproj.urls import UrlError, normalise, param_pattern
 from crawlproj.worker import replan
+from crawlproj.worker.needs import check_needs
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -63,7 +64,7 @@ async def join(
     """Begin, join or resume the crawl; returns its plan, which the frontier has too, or None while
     there is nothing to work at. What was asked for and is not so is said."""
     wanted = plan_of(config, spider or frontier.crawl)
-    _need_browser(wanted, config)
+    check_needs(wanted, config)
     was_over = await ran_out_of_time_ms(frontier) > 0
     opened = await frontier.open(wanted, config.run_id or secrets.token_hex(8), arrival)
     if opened.mode == "waiting":
@@ -76,7 +77,7 @@ async def join(
             "name: -a crawl=NAME",
         )
     _refuse_what_only_users_allow(frontier.plan, config)
-    _need_browser(frontier.plan, config)
+    check_needs(frontier.plan, config)
     if opened.mode == "resumed":
         asked_for = set(asked_for) - {"minutes"}  # who goes on with it says how long
         await _change(frontier, wanted, asked_for)
@@ -90,14 +91,6 @@ async def join(
     if frontier.plan.cookies is None:
         frontier.plan = replace(frontier.plan, cookies=config.cookies)
     return frontier.plan
-
-
-def _need_browser(plan: Plan, config: Config) -> None:
-    """Refuse to work without one at a crawl whose pages have their scripts run."""
-    if plan.render is not None:
-        from crawlproj.fetch.rendering.browser import find_browser  # which few crawls need
-
-        find_browser(config.browser)
 
 
 def _refuse_what_only_users_allow(plan: Plan, config: Config) -> None:

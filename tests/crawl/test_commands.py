@@ -17,7 +17,7 @@ from crawlproj.demo import DemoServer, WebSpec
 from crawlproj.frontier import keys
 from tests.crawl.command_line import assert_one_line, in_output, json_of
 from tests.servers import scrapy_process
-from tests.servers.fleet import DEMO_WEB, PROJECT, Fleet
+from tests.servers.fleet import DEMO_WEB, PROJECT, Fleet, Worker
 from tests.servers.redis import PATIENCE, RedisServer, wait_for
 
 COMMANDS = (
@@ -94,6 +94,8 @@ def test_scrapy_lists_every_command(fleet: Fleet) -> None:
         (["crawl", "site", "-a", "depth=x"], ["depth=x", "whole number, 0 or more"]),
         (["crawl", "site", "-a", "seed=http://a"], ["no such argument", "did you mean seeds?"]),
         (["crawl", "site", "-a", "crawl= "], ["-a crawl= : give a name, or leave it out"]),
+        (["crawl", "site", "-a", "seeds="], ["-a seeds=: give URLs, or leave it out to wait"]),
+        (["fleet", "site", "-a", "seeds=,"], ["-a seeds=,: give URLs, or leave it out to wait"]),
         (["crawl", "site", "-a", "depth"], ["-a NAME=VALUE"]),
         (["crawl", "site", "-a", "seeds=a.example"], ["seeds: ", "a.example"]),
         (["crawl", "site", "-a", "seeds=@/none"], ["/none", "cannot be read"]),
@@ -422,6 +424,27 @@ def test_a_demo_that_is_interrupted_ends_its_workers_and_says_where_its_files_ar
     assert (now["state"], now["workers"], now["leased"]) == ("stopped", [], 0)
 
 
+def test_a_fleet_whose_last_worker_could_not_take_its_leave_says_that_it_was_interrupted(
+    fleet: Fleet, large_web: DemoServer
+) -> None:
+    words = ["fleet", "site", "-n", "2", "-a", f"seeds={large_web.seeds[0]}", "-a", "crawl=docs"]
+    words += ["-a", "scope=any", "-s", f"CRAWL_OUTPUT={fleet.output}", *REACHES_ALL]
+    said = Worker(words, fleet.env, PROJECT, fleet.folder / "fleet.log")
+    try:
+        wait_for(lambda: len(fleet.status("docs")["workers"]) == 2, "two workers", 20)
+        wait_for(lambda: fleet.status("docs")["done"] > 2, "some pages", 20)
+        stuck = fleet.status("docs")["workers"][0]["pid"]
+        os.kill(stuck, signal.SIGSTOP)
+        said.signal(signal.SIGINT)
+        wait_for((fleet.output / "docs/summary.txt").exists, "the other's summary", 30)
+        os.kill(stuck, signal.SIGKILL)
+        said.wait()
+    finally:
+        said.kill()
+    again = "scrapy crawl site -a crawl=docs goes on with it\n"
+    assert f"Crawl docs was interrupted; {again}" in said.log
+
+
 def test_ctrl_c_lets_a_fleet_return_what_it_holds(fleet: Fleet, large_web: DemoServer) -> None:
     seeds = ["-a", f"seeds={large_web.seeds[0]}", "-a", "scope=any", "-a", "delay=0.3"]
     output = ["-s", f"CRAWL_OUTPUT={fleet.output}", *REACHES_ALL]
@@ -443,7 +466,7 @@ def test_ctrl_c_lets_a_fleet_return_what_it_holds(fleet: Fleet, large_web: DemoS
         process.wait()
     assert process.returncode == 0
     assert err == "stopping the workers; once more ends them at once\n"
-    assert "Crawl site is stopped" in out
+    assert "Crawl site is stopped; scrapy crawl site goes on with it\n" in out
     now = fleet.status()
     assert (now["leased"], now["workers"], now["balance"]) == (0, [], 0)
     assert now["queued"] > 0

@@ -66,8 +66,11 @@ def test_dead_shows_what_was_given_up_and_why(with_dead: Fleet, flaky_site: Orig
     everything = json_of(with_dead.command("dead", "site", "--json"))["letters"]
     order = [(letter["failed_at"], letter["url"]) for letter in everything]
     assert order == sorted(sorted(order, key=itemgetter(1)), key=itemgetter(0), reverse=True)
-    for host in (flaky_site.host, flaky_site.url("/")):
+    without_port = flaky_site.host.partition(":")[0]
+    for host in (flaky_site.host, flaky_site.url("/"), without_port):
         assert json_of(with_dead.command("dead", "site", "--host", host, "--json"))["dead"] == 3
+    other_port = with_dead.command("dead", "site", "--host", f"{without_port}:1", "--json")
+    assert json_of(other_port)["dead"] == 0
     none = with_dead.command("dead", "site", "--host", "elsewhere")
     assert (none.returncode, none.stdout) == (1, "site: no such dead letters\n")
 
@@ -249,6 +252,7 @@ def test_why_tells_how_sure_the_seen_filter_is_and_when_a_queued_url_has_its_tur
         assert told["at_least_s"] >= 3 * told["ahead"] > 30
         seen = json_of(fleet.command("why", "site", origin.url("/"), "--json"))
         assert seen["state"] == "seen" and 0 <= seen["false_positive"] < 0.001
+        assert "no row of pages on this machine says which" in seen["text"]
         worker.kill()
 
 

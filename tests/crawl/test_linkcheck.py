@@ -21,6 +21,7 @@ import pytest
 
 from crawlproj.operate.link_check import SEEDS
 from crawlproj.operate.link_report import RESULT
+from crawlproj.operate.starting import SMALL_CAPACITY
 from tests.crawl.command_line import assert_one_line
 from tests.servers import scrapy_process
 from tests.servers.fleet import Fleet
@@ -271,6 +272,47 @@ def test_mended_is_what_was_looked_at_again_and_new_what_was_before(
         }
 
 
+def test_what_is_read_as_a_page_is_not_asked_as_well_and_every_url_is_counted_once(
+    check: Check,
+) -> None:
+    back = b"<a href=/>home</a><a href=/a>a</a><a href=/b>b</a><a href=/missing>m</a>"
+    pdf = Reply(headers={"Content-Type": "application/pdf"}, body=b"%PDF-")
+    pages: dict[str, Route] = {
+        "/robots.txt": Reply(404),
+        "/": Reply(body=back + b"<a href=/paper>paper</a>"),
+        "/a": Reply(body=back + b"<a href=/far>far</a><a href=/led>led</a><a href=/paper>p</a>"),
+        "/b": Reply(body=back + b"<a href=/far rel=nofollow>far</a><a href=/a rel=nofollow>a</a>"),
+        "/far": Reply(),
+        "/led": moved("/b"),
+        "/paper": pdf,
+    }
+    with Origin(pages, address="127.0.5.7") as origin:
+        told = json.loads(check.run_at(origin.url("/"), "--depth", "1", "--json").stdout)
+        asked = [one.path for one in origin.requests() if one.path != "/robots.txt"]
+    assert sorted(asked) == ["/", "/a", "/b", "/far", "/led", "/missing", "/paper"]
+    assert (told["pages"], told["checked"], len(told["broken"])) == (3, 3, 1)
+    assert told["broken"][0]["sources"] == [origin.url(path) for path in ("/", "/a", "/b")]
+
+
+def test_a_link_that_turns_out_to_be_a_page_before_its_turn_is_not_asked(check: Check) -> None:
+    """/a brings a link to /x that is beyond the depth, and /b, which is next, leads to it."""
+    pages: dict[str, Route] = {
+        "/robots.txt": Reply(404),
+        "/": Reply(body=b"<a href=/a>a</a><a href=/b>b</a>"),
+        "/a": Reply(body=b"<a href=/x>x</a>"),
+        "/b": moved("/x"),
+        "/x": Reply(),
+    }
+    with Origin(pages, address="127.0.5.8") as origin:
+        given = {"seeds": origin.url("/"), "depth": 1, "check": "onsite", "per_host": 1, "delay": 0}
+        worker = check.fleet.start(crawl="turned-out", **given)
+        assert worker.wait() == "finished", worker.log
+        asked = [(one.method, one.path) for one in sorted(origin.requests())][1:]
+    assert asked == [("GET", path) for path in ("/", "/a", "/b", "/x")]
+    now = check.fleet.status("turned-out")
+    assert (now["filtered"], now["balance"]) == ({"robots_txt": 1, "read_as_page": 1}, 0)
+
+
 def test_a_site_without_broken_links_is_one_line(check: Check) -> None:
     clean = check.run("/clean")
     assert (clean.returncode, clean.stdout.count("\n")) == (0, 1), clean.stderr
@@ -285,8 +327,27 @@ def test_a_link_that_was_only_asked_has_the_status_of_its_last_answer(check: Che
     assert summary["statuses"] == {"200": 1, "503": 1}
 
 
+def test_a_check_keeps_little_of_redis_unless_it_is_told_how_much(check: Check) -> None:
+    def capacity_of(*words: str, env: dict[str, str]) -> int:
+        output = f"CRAWL_OUTPUT={check.fleet.output}"
+        here = ["linkcheck", check.origin.url("/clean"), "-s", output, *words]
+        done = scrapy_process.run(here, {**check.fleet.env, **env}, check.fleet.project)
+        assert done.returncode == 0, done.stderr
+        seen = check.fleet.status(check.folder.name)["seen"]
+        return int(seen["capacity"])
+
+    assert capacity_of(env={}) == SMALL_CAPACITY
+    assert capacity_of(env={"SEEN_CAPACITY": "5000"}) == 5000
+    assert capacity_of("-s", "SEEN_CAPACITY=7000", env={}) == 7000
+
+
 def test_a_start_that_is_not_there_is_wrong_use(check: Check) -> None:
     assert_one_line(check.run("/never-was"), 2, "Nothing to check", "http_404")
+
+
+def test_a_start_whose_host_does_not_answer_is_told_with_the_reason(check: Check) -> None:
+    nobody = check.run_at(f"{NOBODY}/")
+    assert_one_line(nobody, 2, f"Nothing to check: {NOBODY}/: connection refused")
 
 
 def test_a_check_that_cannot_be_made_is_not_taken_for_a_broken_link(tmp_path: Path) -> None:

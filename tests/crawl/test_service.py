@@ -46,7 +46,8 @@ def test_queued_urls_are_deleted_by_pattern_and_by_host_while_the_crawl_goes_on(
     assert now["filtered"]["deleted"] == dropped["deleted"] > 500
     assert now["balance"] == 0
     assert fleet.command("drop", "site", "--match", r"/list\?").returncode == 1, "nothing is left"
-    gone = fleet.command("drop", "site", "--host", site.host)
+    assert fleet.command("drop", "site", "--host", "127.0.0.1:1").returncode == 1
+    gone = fleet.command("drop", "site", "--host", site.host.partition(":")[0])
     assert gone.returncode == 0 and "URLs deleted" in gone.stdout
     assert worker.wait() == "finished"
     now = fleet.status()

@@ -14,7 +14,7 @@ from crawlproj.frontier import keys
 from crawlproj.operate.audit import RESOLUTION_S, smallest_slot_gap_s
 from crawlproj.operate.request_log import most_concurrent
 from tests.servers.fleet import PROJECT, Fleet, Worker
-from tests.servers.origin import Origin, Reply
+from tests.servers.origin import HANG, Origin, Reply
 from tests.servers.redis import wait_for
 
 FAST = {"ROBOTSTXT_OBEY": "False"}
@@ -37,6 +37,31 @@ def test_a_crawl_that_has_only_seeds_is_told_how_to_start(fleet: Fleet, origin: 
     told = fleet.command("status", "notes")
     assert told.returncode == 1
     assert "1 seed waits; start it with scrapy crawl site -a crawl=notes" in told.stdout
+
+
+def test_all_finished_crawls_are_purged_at_once_and_no_others(
+    fleet: Fleet, redis: Redis, origin: Origin
+) -> None:
+    for name in ("one", "two"):
+        assert fleet.start(FAST, crawl=name, seeds=origin.url("/")).wait() == "finished"
+    stopped = fleet.start(FAST, crawl="stopped", seeds=origin.url("/"), minutes=0.02, delay=60)
+    assert stopped.wait() == "stopped", stopped.log
+    assert fleet.command("seed", "two", origin.url("/1")).returncode == 0
+    refused = fleet.command("purge", "--finished")
+    assert (refused.returncode, "2 finished crawls: one, two; add --yes" in refused.stderr) == (
+        2,
+        True,
+    )
+    assert fleet.command("purge", "one", "--finished", "--yes").returncode == 2
+    done = fleet.command("purge", "--finished", "--yes")
+    assert (done.returncode, done.stdout) == (0, "forgotten: 2 finished crawls: one, two\n")
+    assert {name: one["state"] for name, one in crawls(fleet).items()} == {
+        "stopped": "stopped",
+        "two": "empty",  # the seed is for the next crawl
+    }
+    assert not [key for key in redis.scan_iter(count=1000) if b"one" in key.split(b":")[0]]
+    again = fleet.command("purge", "--finished", "--yes", "--json")
+    assert (again.returncode, json.loads(again.stdout)) == (0, {"purged": []})
 
 
 def test_crawls_of_one_spider_share_neither_plan_nor_seeds_nor_state_nor_files(
@@ -104,6 +129,17 @@ def test_a_fleet_that_finds_a_finished_crawl_says_that_it_waits_for_seeds(
         waiting.wait()
     finally:
         waiting.kill()
+
+
+def test_what_is_leased_is_listed_apart_from_what_is_queued(fleet: Fleet) -> None:
+    with Origin({"/": LINKS, "/robots.txt": Reply(404)}, default=HANG) as slow:
+        fleet.start(FAST, seeds=slow.url("/"), delay=0)
+        wait_for(lambda: fleet.status()["leased"] == 1 and fleet.status()["done"] == 1, "a lease")
+        wait_for(lambda: fleet.status()["queued"] == 1, "the other link")
+        listed = crawls(fleet)["site"]
+        assert (listed["pages"], listed["queued"], listed["leased"]) == (1, 1, 1)
+        head = fleet.command("crawls").stdout.splitlines()[0].split()
+        assert head[3:8] == ["pages", "queued", "leased", "dead", "workers"]
 
 
 def test_no_crawl_is_a_no_that_says_how_to_begin_one(fleet: Fleet) -> None:

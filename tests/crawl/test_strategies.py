@@ -6,22 +6,30 @@ is leased, so the order at the origin is the frontier's.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 
-from tests.servers.fleet import Fleet
+import pytest
+
+from tests.servers.fleet import PROJECT, Fleet
 from tests.servers.origin import Origin, Reply
 
 LONG = "/" + "l" * 100
 QUERY = "/?q=" + "q" * 51
 
 
-def fetched(fleet: Fleet, graph: Mapping[str, Sequence[str]], **args: str) -> list[str]:
+def fetched(
+    fleet: Fleet,
+    graph: Mapping[str, Sequence[str]],
+    env: dict[str, str] | None = None,
+    **args: str,
+) -> list[str]:
     """The pages of a graph, from / on, in the order in which the origin was asked for them."""
     names = {name for links in graph.values() for name in links} | {"/"}
     routes = {name: Reply(body=_links(graph.get(name, ()))) for name in names}
     with Origin(routes) as origin:
         settings = {"ROBOTSTXT_OBEY": "False", "CRAWL_MEDIA": "True"}
-        fleet.start(settings, seeds=origin.url(), delay="0", **args)
+        fleet.start(settings, env=env, seeds=origin.url(), delay="0", **args)
         assert fleet.wait() == ["finished"]
     return [request.path for request in sorted(origin.requests())]
 
@@ -85,3 +93,38 @@ def test_opic_fetches_next_what_has_been_given_the_most_cash(fleet: Fleet) -> No
     }
     order = ["/", "/a", "/d", "/h", "/b", "/c", "/f", "/e", "/g"]
     assert fetched(fleet, graph, strategy="opic") == order
+
+
+RANKS = """
+def fails_for_b(link):
+    if link.url.path in ("/b", "/c"):
+        raise LookupError("no rank for this one")
+    return 10
+
+
+def of_no_number(link):
+    return link.url.path
+"""
+
+
+def test_a_link_for_which_a_strategy_fails_has_priority_0_and_is_fetched(fleet: Fleet) -> None:
+    (fleet.folder / "ranks.py").write_text(RANKS)
+    graph = {"/": ["/b", "/c", "/a"], "/a": ["/d"], "/b": ["/e"]}
+    path = {"PYTHONPATH": os.pathsep.join([str(fleet.folder), str(PROJECT)])}
+    order = fetched(fleet, graph, path, strategy="ranks.fails_for_b")
+    assert order == ["/", "/a", "/d", "/b", "/e", "/c"]
+    log = fleet.workers[0].log
+    assert log.count("LookupError: no rank for this one") == 1
+    assert "strategy=ranks.fails_for_b fails for" in log
+
+
+@pytest.mark.parametrize("path", ["os.path.join", "ranks.of_no_number", "math.sqrt"])
+def test_a_strategy_that_ranks_nothing_stops_the_start_in_one_line(fleet: Fleet, path: str) -> None:
+    (fleet.folder / "ranks.py").write_text(RANKS)
+    env = {"PYTHONPATH": os.pathsep.join([str(fleet.folder), str(PROJECT)])}
+    worker = fleet.start(env=env, seeds="https://example.com", strategy=path)
+    worker.wait()
+    assert worker.process.returncode == 2
+    assert f"strategy={path}: fails for https://example.com/ (" in worker.log
+    assert "Traceback" not in worker.log
+    assert fleet.status()["state"] == "empty"

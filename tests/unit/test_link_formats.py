@@ -125,3 +125,16 @@ def test_a_site_without_broken_links_is_one_line() -> None:
 
 def test_an_interrupted_check_says_so() -> None:
     assert link_formats.to_line(a_report(is_complete=False)).startswith("Interrupted, so far: ")
+
+
+@pytest.mark.parametrize("name", ["text", "markdown", "html", "junit", "json"])
+def test_every_format_says_through_which_url_a_link_leads_to_what_is_broken(name: str) -> None:
+    led = a_report(
+        Broken(GONE, 404, "permanent", "http_404", links=[LinkTo(PAGE, "x", f"{PAGE}r")])
+    )
+    said = link_formats.FORMATS[name](led)
+    assert f"{PAGE}r" in said
+    if name != "json":
+        assert "through" in said
+    straight = a_report(Broken(GONE, 404, "permanent", "http_404", links=[LinkTo(PAGE, "x", GONE)]))
+    assert "through" not in link_formats.FORMATS[name](straight)

@@ -53,6 +53,15 @@ def test_the_text_is_aligned_and_says_what_is_still_open() -> None:
     assert all(line == line.rstrip() for line in text.splitlines())
 
 
+def test_a_crawl_that_nobody_works_at_is_told_with_what_goes_on_with_it() -> None:
+    left, resume = replace(A_SUMMARY, state="running", queued=2), "scrapy crawl site"
+    told = "Crawl site was interrupted; scrapy crawl site goes on with it\n"
+    assert summary.to_text(left, resume).startswith(told)
+    assert summary.to_text(left).startswith("Crawl site is running\n")
+    short = summary.in_short(left, resume)
+    assert short == "interrupted: 1,000 done, 50 dead, 2 left; scrapy crawl site goes on with it"
+
+
 def test_one_url_and_one_more_link_are_told_in_the_singular() -> None:
     assert "1 URL, 1 more link to it\n" in summary.to_text(
         replace(A_SUMMARY, discovered=1, duplicates=1)

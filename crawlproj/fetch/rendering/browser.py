@@ -14,9 +14,9 @@ import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from crawlproj.config.packages import RENDER, need_packages
 from crawlproj.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
-PACKAGES = ("playwright", "psutil")
 ARGUMENTS = (
     "--proxy-server=127.0.0.1:9",
     "--proxy-bypass-list=<-loopback>",
@@ -47,10 +46,7 @@ CLOSING_S = 5.0
 
 def find_browser(named: str) -> str:
     """The program that runs scripts; raises ConfigError, which says what to install."""
-    if any(find_spec(name) is None for name in PACKAGES):
-        raise ConfigError(
-            "CRAWL_RENDER: needs packages that are not installed: pip install 'crawlproj[render]'"
-        )
+    need_packages("CRAWL_RENDER", RENDER, "render")
     for name in (named,) if named else NAMES:
         if found := shutil.which(name):
             return found

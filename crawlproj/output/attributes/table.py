@@ -11,10 +11,8 @@ from __future__ import annotations
 import threading
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from importlib.util import find_spec
 from pathlib import Path
 
-from crawlproj.errors import ConfigError
 from crawlproj.output.attributes.reader import PageReader
 from crawlproj.output.attributes.rows import MAX_BODY
 from crawlproj.output.kinds import ATTRIBUTES
@@ -31,11 +29,6 @@ class AttributeTable:
     def __init__(
         self, folder: Path, worker: str, rule: str | None, *, rotate_bytes: float, rotate_s: float
     ) -> None:
-        if find_spec("resiliparse") is None:
-            raise ConfigError(
-                "attributes=true: needs packages that are not installed: "
-                "pip install 'crawlproj[attributes]'"
-            )
         self._parts = PartSeries(
             folder,
             f"{ATTRIBUTES.name}-{worker}",
