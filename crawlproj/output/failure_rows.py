@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from crawlproj.frontier.records import summarise
+from crawlproj.frontier.request_identity import identity_of
 from crawlproj.items import TRANSIENT, FailureItem, utc_timestamp
 from crawlproj.output.report_feeds import ReportFeeds
 
@@ -33,6 +34,7 @@ class FailureRows:
             referer=about.referer,
             depth=about.depth,
             attempts=attempt.attempts,
+            request=identity_of(attempt.lease.entry),
         )
 
     async def write_lost(self, host: str, entry: bytes) -> None:
@@ -45,6 +47,7 @@ class FailureRows:
             referer=about.referer,
             depth=about.depth,
             attempts=about.attempts,
+            request=identity_of(entry),
         )
 
     async def _write(self, **columns: Any) -> None:
