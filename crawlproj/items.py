@@ -56,6 +56,7 @@ class FailureItem:
     attempts: int = 0
     failed_at: str
     worker: str
+    request: str = ""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -70,6 +70,8 @@ class SiteSpider(scrapy.Spider):
     name = "site"
     starts_with_seeds = True
     handle_httpstatus_list: Iterable[int]
+    reads_pages = True
+    """Its default callback wants what links can be in, and of anything else the headers alone."""
     stores_pages = True
     """Its pages can be kept by URL (CRAWL_STORE), and revisited (CRAWL_REFRESH)."""
     custom_settings = {

@@ -8,6 +8,7 @@ import asyncio
 from crawlproj.operate import crawls
 from crawlproj.operate.command import ProjectCommand, connected, offer_json, show
 from crawlproj.operate.crawls import Crawl
+from crawlproj.operate.project_spiders import how_to_begin
 
 
 class Command(ProjectCommand):
@@ -19,8 +20,10 @@ class Command(ProjectCommand):
         offer_json(parser)
 
     def act(self, args: list[str], opts: argparse.Namespace) -> int:
+        assert self.settings is not None
         found = asyncio.run(self._read())
-        show(opts, [one._asdict() for one in found], crawls.as_text(found))
+        none = "" if found else f"no crawl: {how_to_begin(self.settings)} begins one"
+        show(opts, [one._asdict() for one in found], none or crawls.as_text(found))
         return 0 if found else 1
 
     async def _read(self) -> list[Crawl]:

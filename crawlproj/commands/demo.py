@@ -15,9 +15,10 @@ from crawlproj.errors import ConfigError
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.operate import purge
 from crawlproj.operate.command import ProjectCommand, connected
+from crawlproj.operate.project_spiders import SITE, require_site
 from crawlproj.operate.starting import small_filter
 
-SPIDER, CRAWL = "site", "demo"
+SPIDER, CRAWL = SITE, "demo"
 RUN = "demo-"
 """How the runs of a demo are called, so that its crawl is known again."""
 
@@ -35,6 +36,8 @@ class Command(ProjectCommand):
         parser.add_argument("-n", "--workers", type=int, default=2, help="workers (2)")
 
     def act(self, args: list[str], opts: argparse.Namespace) -> int:
+        assert self.settings is not None
+        require_site(self.settings, "scrapy demo")
         try:
             spec = WebSpec(seed=opts.seed, hosts=opts.hosts, pages=opts.pages)
             asyncio.run(self._clear())

@@ -25,6 +25,7 @@ from crawlproj.operate.link_comparison import (
     read_earlier,
 )
 from crawlproj.operate.link_report import LinkReport
+from crawlproj.operate.project_spiders import require_site
 from crawlproj.operate.starting import small_filter
 from crawlproj.output.broken_links import (
     KINDS,
@@ -83,6 +84,7 @@ class Command(ProjectCommand):
             raise ConfigError("--depth and --sources: give a whole number, 0 or more")
         if opts.output is not None:
             link_report.refuse_unwritable(Path(opts.output))
+        require_site(self.settings, "scrapy linkcheck")
         against = read_earlier(Path(opts.against)) if opts.against else None
         name = name_of(urls)
         folder = Config.from_settings(self.settings).folder_of(name)

@@ -43,7 +43,8 @@ class FetchOptions:
         "CRAWL_CONTENT_TYPES",
         ("text/html", "application/xhtml+xml"),
         WORDS,
-        "content whose body is read; other pages are recorded by their headers",
+        "content whose body is read, of other content the headers; unless it is set, of the pages "
+        "of `site` alone: callbacks of your own get everything",
     )
     dns_ttl_s: float = option(
         "CRAWL_DNS_TTL", 300.0, SECONDS, "seconds for which a resolved name is believed"

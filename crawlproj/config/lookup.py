@@ -81,6 +81,11 @@ def names_connections(settings: Mapping[str, Any]) -> bool:
     return environment.given(settings, "POLITENESS_PER_HOST") not in (None, "")
 
 
+def names_content_types(settings: Mapping[str, Any]) -> bool:
+    """Whether the user has said of which content the body is read."""
+    return environment.given(settings, "CRAWL_CONTENT_TYPES") is not None
+
+
 def take_arguments(settings: BaseSettings, given: Mapping[str, Any]) -> None:
     """Make settings of the arguments that a spider was given by `-a`; stop at a misspelt one."""
     refuse_unknown_arguments(given)

@@ -28,6 +28,7 @@ from crawlproj.frontier.proxies import (
     SENT_LOGIN,
     Proxies,
 )
+from crawlproj.frontier.request_identity import REQUEST
 from crawlproj.urls import DROPPED_PARAMS, is_safe, normalise
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ PACKED = "download_packed"
 _LED_TO = ("redirects", "redirect_urls", FOUND)
 """Keys of `request.meta`, ours and Scrapy's, of a request to where the web has led."""
 
-_APART = (LEASE, VISIT, "depth", "referer", PROXY, SENT_LOGIN, FROM_ENVIRONMENT)
+_APART = (LEASE, REQUEST, VISIT, "depth", "referer", PROXY, SENT_LOGIN, FROM_ENVIRONMENT)
 """Keys of `request.meta` that are not stored with the rest of it."""
 
 _VERBATIM = "verbatim_url"
@@ -230,6 +231,7 @@ def decode(
             return _unchecked(url, meta, priority)
         request = Request(url, meta=meta, priority=priority, **rest)
         if not is_plain:
+            request.meta.pop(REQUEST, None)
             _choose_proxy(request, proxies)
             _keep_within(limits, request.meta)
         return request

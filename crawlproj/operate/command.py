@@ -131,7 +131,7 @@ class FrontierCommand(ProjectCommand):
             frontier = Frontier(client, args[0], f"command-{self.name}")
             if not self.may_begin and not opts.json:
                 seeds = await join.seed_list_of(client, self.settings, frontier.crawl)
-                await crawls.refuse_unknown(frontier, seeds.key)
+                await crawls.refuse_unknown(frontier, seeds.key, self.settings)
             return await self.work(frontier, args[1:], opts)
 
     async def work(self, frontier: Frontier, rest: list[str], opts: argparse.Namespace) -> int:

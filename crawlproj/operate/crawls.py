@@ -8,7 +8,7 @@ import difflib
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from redis.exceptions import NoPermissionError, RedisError
 
@@ -17,9 +17,13 @@ from crawlproj.frontier import crawl_names, noticeboard
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.messages import State
 from crawlproj.operate import status
+from crawlproj.operate.project_spiders import how_to_begin
 from crawlproj.operate.table import table
 from crawlproj.plural import plural
 from crawlproj.server import connection
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
 
 UNITS = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))
 DAMAGED = "damaged"
@@ -86,14 +90,15 @@ def _age_s(started_at: str | None, now_s: int) -> float | None:
     return max(0.0, round(now_s - started.timestamp(), 1))
 
 
-async def refuse_unknown(frontier: Frontier, seeds_key: str) -> None:
+async def refuse_unknown(frontier: Frontier, seeds_key: str, settings: BaseSettings) -> None:
     """Raise CrawlError, with the names there are, if Redis has neither the crawl nor its seeds."""
     if await is_known(frontier, seeds_key):
         return
     there = await _names_if_allowed(frontier.client)
     listed = f"there {plural(len(there), 'is')} {', '.join(there)}{nearest(frontier.crawl, there)}"
-    begin = "none has been begun: scrapy crawl site -a seeds=https://example.com begins one"
-    raise CrawlError(f"{frontier.crawl}: no such crawl in this Redis; {listed if there else begin}")
+    if not there:
+        listed = f"none has been begun: {how_to_begin(settings)} begins one"
+    raise CrawlError(f"{frontier.crawl}: no such crawl in this Redis; {listed}")
 
 
 async def is_known(frontier: Frontier, seeds_key: str) -> bool:
@@ -153,8 +158,6 @@ async def status_of(
 
 def as_text(found: Sequence[Crawl]) -> str:
     """The list for a terminal."""
-    if not found:
-        return "no crawl: scrapy crawl site -a seeds=https://example.com begins one"
     head = ("crawl", "spider", "state", "pages", "queued", "leased", "dead", "workers", "begun")
     return "\n".join(table(head, [_row(one) for one in found], numbers=range(3, 8)))
 

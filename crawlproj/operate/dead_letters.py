@@ -17,6 +17,7 @@ from crawlproj.frontier.browsing import START, browse
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.messages import DeadLetter
 from crawlproj.frontier.records import summarise
+from crawlproj.frontier.request_identity import identity_of
 from crawlproj.frontier.shard import Shard
 from crawlproj.items import utc_timestamp
 from crawlproj.operate.queue_again import even_if_finished
@@ -118,7 +119,9 @@ def _note_forgotten(letters: Sequence[DeadLetter], folder: Path) -> None:
     with part.open("w", newline="", encoding="utf-8", errors="replace") as file:
         writer = csv.writer(file)
         writer.writerow(FORGOTTEN.columns)
-        writer.writerows((summarise(letter.host, letter.entry).url, at) for letter in letters)
+        for letter in letters:
+            url, request = summarise(letter.host, letter.entry).url, identity_of(letter.entry)
+            writer.writerow((url, at, request))
         file.flush()
         os.fsync(file.fileno())
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from crawlproj.config import Config
 from crawlproj.operate.command import ProjectCommand, offer_json
-from crawlproj.output.folder import crawl_folders
+from crawlproj.operate.project_spiders import ADDON, writes_files
+from crawlproj.output.folder import NothingThere, crawl_folders
 
 
 class FilesCommand(ProjectCommand):
@@ -29,4 +30,13 @@ class FilesCommand(ProjectCommand):
         if not args:
             raise self.wrong_use("give the crawl's name")
         crawl, *others = args
-        return crawl_folders(self.output, crawl, others)
+        try:
+            return crawl_folders(self.output, crawl, others)
+        except NothingThere as error:
+            assert self.settings is not None
+            if writes_files(self.settings):
+                raise
+            raise NothingThere(
+                f"Nothing in {self.output / crawl}: workers of this project write no files there; "
+                f"with {ADDON} in its settings they do"
+            ) from error

@@ -24,6 +24,7 @@ from crawlproj.discover.seeds import read_seeds
 from crawlproj.errors import ConfigError, CrawlError
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.operate import crawls, purge
+from crawlproj.operate.project_spiders import SITE
 from crawlproj.output.folder import epoch_of
 from crawlproj.plural import counted
 from crawlproj.server import connection
@@ -32,7 +33,7 @@ from crawlproj.urls import UrlError, normalise
 if TYPE_CHECKING:
     from crawlproj.operate.status import Status
 
-SPIDER = "site"
+SPIDER = SITE
 NAME = "linkcheck-"
 """What the crawls of link checks begin with."""
 LOG = "linkcheck.log"

@@ -12,12 +12,13 @@ from crawlproj.errors import ConfigError
 from crawlproj.frontier.pacing import Overrides
 from crawlproj.operate import hook, worker_metrics
 from crawlproj.operate.command import resolve
+from crawlproj.operate.project_spiders import MODULE, SITE, example
 from crawlproj.server import connection
 from crawlproj.urls import UrlError, normalise
 from crawlproj.worker.join import plan_of
 from crawlproj.worker.needs import check_needs
 
-ARGUMENTS_OF = "site"
+ARGUMENTS_OF = SITE
 """The spider whose arguments are known; those of others are their own affair."""
 
 
@@ -82,14 +83,18 @@ def _check_spider(names: Iterable[str], args: list[str]) -> None:
     spiders = list(names)
     known = f"name one of {', '.join(spiders)}" if spiders else "this project has none"
     if not args:
-        raise ConfigError(f"which spider? {known} (scrapy crawl site)")
+        raise ConfigError(f"which spider? {known} (scrapy crawl {example(spiders)})")
     if args[0] not in spiders:
-        raise ConfigError(
-            f"{args[0]}: no such spider; {known} (scrapy crawl site -a crawl={args[0]}, if that is "
-            "the name of a crawl)"
-        )
+        raise ConfigError(f"{args[0]}: no such spider; {known} ({_meant(args[0], spiders)})")
     if len(args) > 1:
         raise ConfigError(f"too many arguments, from {args[1]!r} on; -a NAME=VALUE gives one")
+
+
+def _meant(name: str, spiders: list[str]) -> str:
+    """What somebody may have wanted who names a spider that is not there."""
+    if name == SITE:
+        return f'"{MODULE}" in SPIDER_MODULES brings {SITE}'
+    return f"scrapy crawl {example(spiders)} -a crawl={name}, if that is the name of a crawl"
 
 
 def _check_seeds(seeds: str) -> None:

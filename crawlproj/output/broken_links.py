@@ -115,7 +115,7 @@ def failures_of(tables: Tables) -> dict[str, Broken]:
     marks = ", ".join("?" * len(KINDS))
     rows = tables.ask(
         "SELECT url, coalesce(status, 0), kind, reason, coalesce(referer, '') FROM failures "
-        f"WHERE kind IN ({marks})",
+        f"WHERE kind IN ({marks}) ORDER BY failed_at, request",
         KINDS,
     )
     return {url: Broken(url, *about) for url, *about in rows}

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from crawlproj.frontier.records import summarise
+from crawlproj.frontier.request_identity import identity_of
 from crawlproj.items import TRANSIENT, FailureItem, utc_timestamp
 from crawlproj.output.report_feeds import ReportFeeds
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
+    from crawlproj.frontier.messages import Lost
     from crawlproj.frontier.outcomes import Attempt
-    from crawlproj.frontier.records import EntrySummary
 
 
 class FailureRows:
@@ -33,10 +35,12 @@ class FailureRows:
             referer=about.referer,
             depth=about.depth,
             attempts=attempt.attempts,
+            request=identity_of(attempt.lease.entry),
         )
 
-    async def write_lost(self, about: EntrySummary) -> None:
+    async def write_lost(self, lost: Lost) -> None:
         """Of a URL that was lost with its workers too often."""
+        about = summarise(lost.host, lost.entry)
         await self._write(
             url=about.url,
             kind=TRANSIENT,
@@ -44,6 +48,7 @@ class FailureRows:
             referer=about.referer,
             depth=about.depth,
             attempts=about.attempts,
+            request=identity_of(lost.entry),
         )
 
     async def _write(self, **columns: Any) -> None:

@@ -1,8 +1,8 @@
 """Parts of items of spiders' own classes, each with a file beside it that says of which lease an
 item is.
 
-Items have no key. When a page is fetched again, because its worker died before the page was
-settled, its items are written again; `scrapy merge` keeps those of the last lease. The file of
+Items have no key. When a request is made again, because its worker died before it was settled, its
+items are written again; `scrapy merge` keeps those of the last lease. The file of
 leases has a line for each item, and is on disk before its items are: an item on disk has its lease.
 """
 
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from crawlproj.frontier.records import LEASE
+from crawlproj.frontier.request_identity import REQUEST
 from crawlproj.output.kinds import ITEMS, JSONL, LEASES_SUFFIX
 from crawlproj.output.row_file import RowFile
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 NO_LEASE = b"0 0\n"
 """Of an item that came with no page."""
 
+PAGE_DIGITS = 16
+"""Of the hash of a URL."""
+
 
 def holds_items(path: Path) -> bool:
     """True for a part of items, by its name."""
@@ -30,17 +34,19 @@ def holds_items(path: Path) -> bool:
 
 
 def lease_line(response: Response | None) -> bytes:
-    """The line of the items that come with a response: the lease, and a hash of the page's URL."""
+    """The line of the items that come with a response: the lease, and what its request is known by:
+    a hash of the URL, and behind it the identity of a request that is no plain GET."""
     request = response.request if response is not None else None
     lease = request.meta.get(LEASE) if request is not None else None
     if request is None or not lease:
         return NO_LEASE
-    return f"{lease[1]} {page_hash(request.url)}\n".encode()
+    known_by = page_hash(request.url) + request.meta.get(REQUEST, "")
+    return f"{lease[1]} {known_by}\n".encode()
 
 
 def page_hash(url: str) -> str:
     """By which files of leases know a page."""
-    return blake2b(url.encode(errors="replace"), digest_size=8).hexdigest()
+    return blake2b(url.encode(errors="replace"), digest_size=PAGE_DIGITS // 2).hexdigest()
 
 
 class ItemsFile(RowFile):

@@ -43,6 +43,9 @@ class Kind:
     """That merging writes if nothing else is asked for."""
     item: type | None = None
     """The class of its rows, if they pass through feeds."""
+    told_apart_by: tuple[str, ...] = ()
+    """Columns, which may be empty or lack, in which rows that are alike in their key differ if they
+    are of different things."""
     is_optional: bool = False
     """True if crawls have it only when it is asked for: no empty file is written then."""
     fields_file: str = ""
@@ -58,13 +61,15 @@ def _of_item(
     time: str,
     key: tuple[str, ...],
     suffixes: tuple[str, ...] = (CSV,),
+    *,
+    told_apart_by: tuple[str, ...] = (),
 ) -> Kind:
     columns = {one.name: _TYPES[str(one.type)] for one in fields(item)} | {time: TIME}
-    return Kind(name, columns, time, key, suffixes, suffixes, item)
+    return Kind(name, columns, time, key, suffixes, suffixes, item, told_apart_by)
 
 
 PAGES = _of_item("pages", PageItem, "fetched_at", ("url",), (CSV, JSONL))
-FAILURES = _of_item("failures", FailureItem, "failed_at", ("url",))
+FAILURES = _of_item("failures", FailureItem, "failed_at", ("url",), told_apart_by=("request",))
 STATS = _of_item("stats", StatsItem, "at", ("worker", "at"))
 LINKS = Kind(
     "links",
@@ -111,7 +116,13 @@ EXTRACTED = Kind(
     fields_file="extracted.fields.json",
 )
 FORGOTTEN = Kind(
-    "forgotten", {"url": TEXT, "forgotten_at": TIME}, "forgotten_at", ("url",), (CSV,), ()
+    "forgotten",
+    {"url": TEXT, "forgotten_at": TIME, "request": TEXT},
+    "forgotten_at",
+    ("url",),
+    (CSV,),
+    (),
+    told_apart_by=("request",),
 )
 """Dead letters that were thrown away: read to leave failures out, and not merged themselves."""
 

@@ -254,7 +254,7 @@ class _Loading:
         )
         self._run(
             f"CREATE TABLE chosen AS SELECT max_by(rowid, row({best})) AS best, {counts} "
-            f"FROM read GROUP BY {names(self._kind.key)}"
+            f"FROM read GROUP BY {names([*self._kind.key, *self._kind.told_apart_by])}"
         )
         for number, intake in enumerate(self.intakes.values()):
             found = self._run(f"SELECT sum(greatest(n{number} - 1, 0)) FROM chosen")
@@ -265,8 +265,9 @@ def _without_mended(database: Database, kept: str, loaded: Loaded) -> str:
     """Failures but those of URLs that were fetched well, or forgotten, at that time or later."""
     later = "EXISTS (FROM {0} AS known WHERE known.url = failed.url AND known.{1} >= failed.{2}{3})"
     good = " AND known.status BETWEEN 100 AND 399"
+    same = " AND coalesce(known.request, failed.request) = failed.request"
     fetched = later.format(PAGES.name, PAGES.time, FAILURES.time, good)
-    forgotten = later.format(FORGOTTEN.name, FORGOTTEN.time, FAILURES.time, "")
+    forgotten = later.format(FORGOTTEN.name, FORGOTTEN.time, FAILURES.time, same)
     database.run(f"CREATE TEMP TABLE failed AS {kept}")
     database.run(
         f"CREATE TEMP TABLE judged AS SELECT *, {fetched} AS _fetched, {forgotten} AS _forgotten "

@@ -3,7 +3,8 @@
 A part ends where its worker was stopped, perhaps in the middle of a row, and a page whose worker
 died is fetched again, so that its row is in two parts. The merged files have neither:
 
-- One row a URL: that of its last lease (`loading.py`). Of stats, one row a worker and moment.
+- One row a URL: that of its last lease (`loading.py`). Of failures, one row a request; of stats,
+  one a worker and moment.
 - Rows in the order of their times, then of their URLs, or of a column that is asked for; whichever
   part they came from, and the same in every format.
 - A row that is not whole is left out and counted as *torn*, wherever in a part it is; one with
@@ -164,7 +165,7 @@ class _Merging:
         column = self._wish.sort.removeprefix("-")
         direction = " DESC" if self._wish.sort.startswith("-") else ""
         asked = [f"{name(column)}{direction} NULLS LAST"] if column in kind.columns else []
-        return ", ".join([*asked, name(kind.time), *map(name, kind.key)])
+        return ", ".join([*asked, name(kind.time), *map(name, (*kind.key, *kind.told_apart_by))])
 
     def _write(self, loaded: Loaded, format_: str) -> FileReport:
         kind, plain = loaded.kind, format_.partition(".")[0]

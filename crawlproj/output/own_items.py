@@ -1,14 +1,16 @@
-"""Items of spiders' own classes, merged: those of a page that was fetched twice are there once.
+"""Items of spiders' own classes, merged: those of a request that was made twice are there once.
 
 Items have neither key nor time. Beside each part `items-….jsonl` is a file `items-….leases` with a
-line for each item: the lease under which its page was fetched, and a hash of the page's URL. Of a
-page that was fetched more than once, the items of the last lease count: the others are those of a
-worker that died before it could settle the page, or of an attempt that failed half-way. A lease
-that was refused (refused.py) counts as before all others. Items that are alike and were yielded
-twice stay two.
+line for each item: the lease under which its page was fetched, and what its request is known by (a
+hash of the URL, and the identity of a request that is no plain GET: frontier/request_identity.py).
+Of a request that was made more than once, the items of the last lease count: the others are those
+of a worker that died before it could settle it, or of an attempt that failed half-way. A lease that
+was refused (refused.py) counts as before all others. Items that are alike and were yielded twice
+stay two.
 
-Parts without such a file, of a version before, are treated as they were then: items that are alike
-to the letter are one where a worker may have been lost, and as many as were yielded where none was.
+A version before knew requests by their URLs alone. Parts without such a file, which are older
+still, are treated as they were then: items that are alike to the letter are one where a worker may
+have been lost, and as many as were yielded where none was.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from crawlproj.output.database import Database
-from crawlproj.output.items_file import page_hash
+from crawlproj.output.items_file import PAGE_DIGITS, page_hash
 from crawlproj.output.kinds import ITEMS, ITEMS_FILE, JSON, JSONL, LEASES_SUFFIX, REFUSED, TEXT
 from crawlproj.output.merge_report import FileReport, Intake
 from crawlproj.output.parts import MOST_COLUMNS, parts_of
@@ -55,7 +57,7 @@ def merge_items(
         file.write("part,line,page,lease\n")
         for number, part in enumerate(parts):
             for line, page, lease in _listed(part, number, intake, are_alike_one=are_alike_one):
-                order = -lease if (page, lease) in refused else lease
+                order = -lease if (page[:PAGE_DIGITS], lease) in refused else lease
                 file.write(f"{number},{line},{page},{order}\n")
     kept = _kept(database, listed)
     with to.open("wb") as file:
@@ -110,7 +112,7 @@ def _refused(database: Database) -> set[tuple[str, int]]:
 def _listed(
     part: Path, number: int, intake: Intake, *, are_alike_one: bool
 ) -> Iterator[tuple[int, str, int]]:
-    """Of each whole item: its line, what its page is known by, and its lease."""
+    """Of each whole item: its line, what its request is known by, and its lease."""
     leases = _leases_of(part)
     with part.open("rb") as file:
         for line, text in enumerate(file, 1):

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
     from crawlproj.frontier.frontier import Frontier
+    from crawlproj.frontier.messages import Lost
     from crawlproj.frontier.outcomes import Attempt
-    from crawlproj.frontier.records import EntrySummary
     from crawlproj.output.archive.recorder import ArchiveRecorder
     from crawlproj.output.store.writer import PageWriter
     from crawlproj.running import CloserReading, EarlierCrawl, FollowsLinks
@@ -51,10 +51,10 @@ class WorkerOutput:
         """A URL that this worker gives up."""
         await self._failures.write_dead(attempt, reason)
 
-    async def lost(self, dead: Iterable[EntrySummary]) -> None:
+    async def lost(self, dead: Iterable[Lost]) -> None:
         """URLs that were lost with their workers too often."""
-        for about in dead:
-            await self._failures.write_lost(about)
+        for one in dead:
+            await self._failures.write_lost(one)
 
     async def refused(self, ended: Iterable[tuple[Attempt, int | None]]) -> None:
         """Pages of which rows are written, or may be, that do not count: this worker's own, or

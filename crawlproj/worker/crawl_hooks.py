@@ -93,7 +93,7 @@ class CrawlHooks(Hooks):
     async def report_lost(self, dead: list[Lost]) -> None:
         # Repeated if Redis is away: rows come last, once.
         await self.crawl.politeness.lost(dead)
-        await self._process.reports.lost([summarise(one.host, one.entry) for one in dead])
+        await self._process.reports.lost(dead)
 
     def update_holds(self, held_ms: dict[str, int]) -> None:
         self.crawl.politeness.holds.update(held_ms)

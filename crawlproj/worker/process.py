@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
+    from crawlproj.frontier.messages import Lost
     from crawlproj.frontier.outcomes import Attempt
-    from crawlproj.frontier.records import EntrySummary
     from crawlproj.running import (
         CloserReading,
         EarlierCrawl,
@@ -74,7 +74,7 @@ class WorkerOutput(Protocol):
 
     async def dead(self, attempt: Attempt, reason: str) -> None: ...
 
-    async def lost(self, dead: Iterable[EntrySummary]) -> None: ...
+    async def lost(self, dead: Iterable[Lost]) -> None: ...
 
     async def refused(self, ended: Iterable[tuple[Attempt, int | None]]) -> None: ...
 

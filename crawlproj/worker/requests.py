@@ -24,6 +24,7 @@ from crawlproj.frontier.records import (
     encode_request,
     encode_visited,
 )
+from crawlproj.frontier.request_identity import carry_identity
 from crawlproj.urls import MAX_SHOWN, UrlError
 from crawlproj.worker.exchange import Worker
 from crawlproj.worker.tracking import Tracking
@@ -119,7 +120,7 @@ class Requests:
         """The entry of a leased request that is to be tried again, with the attempts so far."""
         own = attempt.lease.entry
         try:
-            entry = self._encode(request, host, attempt)
+            entry = carry_identity(own, self._encode(request, host, attempt))
             if visited := request.meta.get(VISIT):
                 entry = encode_visited(entry, *visited)
             return own[:1] + entry[1:]

@@ -13,6 +13,7 @@ from crawlproj.errors import NoLongerOurs
 from crawlproj.frontier.messages import LeaseName
 from crawlproj.frontier.outcomes import Attempt, Done, PutOff
 from crawlproj.frontier.records import LEASE
+from crawlproj.frontier.request_identity import REQUEST, identity_of
 from crawlproj.worker.outcome import BROKEN_OFF_MS
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ class Tracking:
         """The engine gets this request now."""
         name = attempt.lease.name
         request.meta[LEASE] = name
+        if known_by := identity_of(attempt.lease.entry):
+            request.meta[REQUEST] = known_by
         self._held[name] = self._begun[request] = attempt
 
     def of(self, request: Request | None) -> Attempt | None:

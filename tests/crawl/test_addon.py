@@ -41,6 +41,9 @@ class ShopSpider(scrapy.Spider):
         yield scrapy.Request(self.first)
 
     def parse(self, response):
+        if response.headers[b"Content-Type"] == b"application/json":
+            yield {"title": response.json()["title"]}
+            return
         yield {"title": response.css("title::text").get()}
         yield from response.follow_all(css="a")
 """
@@ -75,3 +78,13 @@ def test_it_has_the_frontier_the_pace_robots_txt_and_the_files(fleet: Fleet) -> 
     ]
     assert sorted(one["title"] for one in items) == ["a", "shop"]
     assert (fleet.output / "shop" / "summary.json").exists()
+
+
+def test_its_callbacks_can_read_json(fleet: Fleet) -> None:
+    kind = {"Content-Type": "application/json"}
+    routes: dict[str, Route] = {"/api": Reply(headers=kind, body=b'{"title": "from json"}')}
+    with Origin(routes) as origin:
+        worker = fleet.start(spider="shop", first=origin.url("/api"))
+        assert worker.wait() == "finished", worker.log
+    [part] = (fleet.output / "shop").glob("items-*.jsonl")
+    assert json.loads(part.read_text()) == {"title": "from json"}

@@ -28,6 +28,8 @@ SCHEDULER = "crawlproj.scheduler.Scheduler"
 DUPEFILTER_CLASS = "crawlproj.dupefilter.SeenFilter"
 CRAWL_DATE = "of the project's own"
 """
+COMMANDS = 'COMMANDS_MODULE = "crawlproj.commands"'
+"""What installing the package does."""
 
 SPIDER = """
 from scrapy import FormRequest, Request
@@ -215,6 +217,54 @@ def test_every_request_arrives_as_it_was_yielded(crawled: tuple[Shop, Origin]) -
     # and the 404 that the spider handles.
     assert now["done"] == 18
     assert now["duplicates"] == 2
+
+
+def add_settings(shop: Shop, *lines: str) -> None:
+    with (shop.fleet.project / "shop" / "settings.py").open("a") as file:
+        file.writelines(f"{line}\n" for line in lines)
+
+
+@pytest.mark.parametrize("words", [["merge"], ["report"], ["query", "shop", "SELECT 1"]])
+def test_a_command_that_reads_files_says_that_no_worker_has_written_any_without_the_add_on(
+    crawled: tuple[Shop, Origin], words: list[str]
+) -> None:
+    shop, _ = crawled
+    add_settings(shop, COMMANDS)
+    done = shop.fleet.command(*words, *(["shop"] if len(words) == 1 else []))
+    assert done.returncode == 1
+    assert "workers of this project write no files there" in done.stderr
+    assert 'ADDONS = {"crawlproj.addon.Addon": 0}' in done.stderr
+
+
+def test_hints_name_spiders_that_the_project_has(shop: Shop) -> None:
+    add_settings(shop, COMMANDS)
+    assert shop.fleet.command("crawls").stdout == "no crawl: scrapy crawl shop begins one\n"
+    assert "scrapy crawl shop begins one" in shop.fleet.command("status", "shoe").stderr
+    assert "scrapy crawl shop -a crawl=shoe" in shop.fleet.command("crawl", "shoe").stderr
+    said = shop.fleet.command("crawl", "site").stderr
+    assert '"crawlproj.spider" in SPIDER_MODULES brings site' in said
+
+
+def test_commands_that_crawl_with_site_say_what_brings_it_and_then_work(shop: Shop) -> None:
+    add_settings(shop, COMMANDS)
+    with Origin({"/": Reply(body=b"<a href=/gone>gone</a>")}) as origin:
+        check = ["linkcheck", origin.url("/"), "-s", "CRAWL_ALLOW_ADDRESSES=loopback", "--json"]
+        modules = 'SPIDER_MODULES = ["crawlproj.spider", "shop.spiders"]'
+        addon = 'ADDONS = {"crawlproj.addon.Addon": 0}'
+        for words in (check, ["demo"]):
+            done = shop.fleet.command(*words)
+            assert (done.returncode, done.stdout) == (2, "")
+            lacks = "needs the spider site, which this project lacks"
+            assert f"{lacks}: add {modules} and {addon} to its settings" in done.stderr
+            assert "in a folder that is no Scrapy project" in done.stderr
+        add_settings(shop, modules)
+        said = shop.fleet.command(*check).stderr
+        assert f"needs the files that site writes, which this project lacks: add {addon}" in said
+        add_settings(shop, addon, "CRAWL_STRICT = False")
+        done = shop.fleet.command(*check)
+        assert done.returncode == 1, done.stderr
+        [broken] = json.loads(done.stdout)["broken"]
+        assert broken["url"] == origin.url("/gone")
 
 
 FAN = """

@@ -104,6 +104,28 @@ class Headlines(spider.SiteSpider):
         yield {"url": page.url, "title": page.title, "headline": response.css("h1::text").get()}
 
 
+class ApiSpider(Spider):
+    name = "api"
+
+    async def start(self):
+        yield Request(self.first)
+
+    def parse(self, response):
+        yield {"size": len(response.body)}
+
+
+class Catalogue(spider.SiteSpider):
+    name = "catalogue"
+
+    def parse(self, response):
+        yield from super().parse(response)
+        if response.url.endswith("/"):
+            yield Request(response.urljoin("/api"), self.parse_api)
+
+    def parse_api(self, response):
+        yield response.json()
+
+
 class Shelves(spider.SiteSpider):
     name = "shelves"
 
@@ -399,6 +421,40 @@ def test_a_worker_whose_intake_of_seeds_breaks_stops_and_says_why(
         redis.rpush("shelves:start_urls", "bug")
         assert worker.wait(30) == "failed", worker.log[-4000:]
     assert "This worker stops: 'NoneType' object is not callable" in worker.log
+
+
+JSON = Reply(headers={"Content-Type": "application/json"}, body=b'{"from": "json"}')
+
+
+def items_of(fleet: Fleet, crawl: str) -> list[dict[str, object]]:
+    parts = (fleet.output / crawl).glob("items-*.jsonl")
+    return [json.loads(line) for part in parts for line in part.read_text().splitlines()]
+
+
+@pytest.mark.parametrize(("wanted", "size"), [("", len(JSON.body)), ("text/*", 0)])
+def test_a_spider_is_given_json_unless_the_user_names_the_types_to_read(
+    fleet: Fleet, wanted: str, size: int
+) -> None:
+    own = {**HERE, **({"CRAWL_CONTENT_TYPES": wanted} if wanted else {})}
+    with Origin({"/api": JSON}) as origin:
+        worker = fleet.start(own, spider="api", env=own_env(fleet), first=origin.url("/api"))
+        assert worker.wait(30) == "finished", worker.log[-4000:]
+    assert items_of(fleet, "api") == [{"size": size}]
+
+
+def test_a_callback_of_ones_own_beside_those_of_site_is_given_json(fleet: Fleet) -> None:
+    routes: dict[str, Route] = {
+        "/": Reply(body=b"<a href=/other.json>other</a>"),
+        "/api": JSON,
+        "/other.json": JSON,
+    }
+    with Origin(routes) as origin:
+        args = {"seeds": origin.url("/")}
+        worker = fleet.start(HERE, spider="catalogue", env=own_env(fleet), **args)
+        assert worker.wait(30) == "finished", worker.log[-4000:]
+        pages = {row["url"]: row["content_hash"] for row in fleet.rows("pages", "catalogue")}
+    assert items_of(fleet, "catalogue") == [{"from": "json"}]
+    assert pages[origin.url("/other.json")] == ""
 
 
 def command(fleet: Fleet, *words: str) -> str:

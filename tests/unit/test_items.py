@@ -21,7 +21,7 @@ from crawlproj import items
         ),
         (
             items.FAILURE_COLUMNS,
-            "url, status, kind, reason, referer, depth, attempts, failed_at, worker",
+            "url, status, kind, reason, referer, depth, attempts, failed_at, worker, request",
         ),
         (
             items.STATS_COLUMNS,

@@ -546,6 +546,52 @@ def test_items_of_a_page_that_was_fetched_twice_are_there_once_and_alike_ones_st
     assert (report.rows, report.duplicates) == (5, 3)
 
 
+def test_items_and_failures_are_known_by_their_request_and_in_older_parts_by_their_url(
+    tmp_path: Path,
+) -> None:
+    url = page_hash("http://a/")
+    requests = [f"{url}{n:016x}" for n in range(2)]
+    parts = {
+        "old-1": ({"n": 1}, f"1 {url}"),
+        "old-2": ({"n": 2}, f"2 {url}"),
+        "new-1": ({"n": 3}, f"3 {requests[0]}"),
+        "new-2": ({"n": 4}, f"4 {requests[1]}"),
+        "new-3": ({"n": 5}, f"5 {requests[1]}"),
+        "new-4": ({"n": 6}, f"6 {requests[1]}"),
+    }
+    for name, (item, lease) in parts.items():
+        part = tmp_path / f"items-{name}.jsonl"
+        part.write_bytes(as_jsonl(item))
+        part.with_suffix(".leases").write_text(f"{lease}\n")
+    note_refused(tmp_path, "w1", [Refused("http://a/", 6)])
+    old = {name: value for name, value in failure("http://a/", 1).items() if name != "request"}
+    posts = [failure("http://a/", at) | {"request": request} for at, request in enumerate("xyy", 2)]
+    merged(
+        tmp_path,
+        failures_old_csv=as_csv(old, old | {"worker": "other"}),
+        failures_new_csv=as_csv(*posts),
+    )
+    items = [json.loads(line) for line in (tmp_path / "items.jsonl").read_text().splitlines()]
+    assert sorted(item["n"] for item in items) == [2, 3, 5]
+    assert [row["request"] for row in rows_of(tmp_path / "failures.csv")] == ["", "x", "y"]
+
+
+def test_of_failures_of_one_url_those_are_left_out_whose_request_was_forgotten(
+    tmp_path: Path,
+) -> None:
+    urls = ("http://a/", "http://old/")
+    posts = [failure(url) | {"request": request} for url in urls for request in "xy"]
+    (tmp_path / "forgotten-1.csv").write_bytes(
+        as_csv({"url": urls[0], "forgotten_at": utc_timestamp(9), "request": "x"})
+    )
+    (tmp_path / "forgotten-2.csv").write_bytes(
+        as_csv({"url": urls[1], "forgotten_at": utc_timestamp(9)})
+    )
+    merged(tmp_path, failures_w1_csv=as_csv(*posts))
+    rows = rows_of(tmp_path / "failures.csv")
+    assert [(row["url"], row["request"]) for row in rows] == [("http://a/", "y")]
+
+
 def test_items_of_own_classes_are_merged_in_order_once_and_whole(tmp_path: Path) -> None:
     one, two, three = {"name": "=1"}, {"name": "two\u2028"}, {"other": [3]}
     reports = merged(

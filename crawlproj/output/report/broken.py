@@ -45,10 +45,12 @@ SELECT broken, source, min(text) AS text FROM (
     SELECT target, source, text FROM links WHERE error <> '' AND error <> ?
 ) GROUP BY broken, source
 """
+# Of requests for one URL the last to fail says how its link is broken.
 _BROKEN = f"""
 CREATE TEMP TABLE broken AS
 SELECT url, status, kind, reason, nullif(referer, '') AS referer FROM failures
 WHERE {IS_LINK}
+QUALIFY row_number() OVER (PARTITION BY url ORDER BY failed_at DESC, request) = 1
 UNION ALL
 SELECT target, 0, ?, min(error), NULL FROM links WHERE error <> '' AND error <> ? GROUP BY target
 """

@@ -20,7 +20,8 @@ _QUESTIONS = {
     "changed": "SELECT pages.url FROM pages JOIN pages_before AS before ON before.url = pages.url "
     f"WHERE pages.{_IS_PAGE} AND before.{_IS_PAGE} "
     "AND pages.content_hash IS DISTINCT FROM before.content_hash",
-    "newly_broken": "SELECT url FROM failures WHERE url NOT IN (SELECT url FROM failures_before)",
+    "newly_broken": "SELECT DISTINCT url FROM failures "
+    "WHERE url NOT IN (SELECT url FROM failures_before)",
     "mended": "SELECT url FROM failures_before WHERE url NOT IN (SELECT url FROM failures) "
     "AND url IN (SELECT url FROM pages)",
 }
@@ -36,7 +37,7 @@ def compare(tables: Tables, before: Path, memory_mb: int = MEMORY_MB) -> Compari
 def _bring(tables: Tables, before: Path, memory_mb: int) -> None:
     """Put the earlier pages and failures beside ours. The earlier tables are closed at once: only
     one database at a time takes memory."""
-    columns = {"pages": "url, status, content_hash", "failures": "url"}
+    columns = {"pages": "url, status, content_hash", "failures": "DISTINCT url"}
     with open_tables(before, memory_mb) as earlier:
         for table, wanted in columns.items():
             file = literal(str(tables.folder / f"{table}_before.parquet"))

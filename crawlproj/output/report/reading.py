@@ -261,8 +261,9 @@ def _problem(tables: Tables, check: Check) -> Problem:
 
 
 _FAILED_SQL = (
-    "SELECT failures.url, status, reason, links.source, links.text FROM failures "
-    "LEFT JOIN links ON links.target = failures.url WHERE "
+    "SELECT failed.url, status, reason, links.source, links.text "
+    "FROM (SELECT DISTINCT url, status, kind, reason FROM failures) AS failed "
+    "LEFT JOIN links ON links.target = failed.url WHERE "
 )
 _GONE_SQL = (
     f"{_FAILED_SQL}kind = '{PERMANENT}' AND reason <> '{LOOP}' AND {IS_LINK} UNION ALL "
