@@ -119,6 +119,47 @@ async def test_what_the_web_says_is_shown_and_never_run(
             assert "hacked" not in await page.title()
 
 
+@pytest.mark.parametrize("width", [1280, PHONE["width"]])
+async def test_a_click_on_the_head_of_a_column_orders_the_hosts_at_once_and_keeps_the_focus(
+    page: Page, tmp_path: Path, redis_server: RedisServer, width: int
+) -> None:
+    with redis_server.client() as client, DashboardProcess(tmp_path, redis_server.url) as dashboard:
+        async with SharedCrawl(redis_server.url, client, 1) as crawl:
+            mine = await crawl.join("w~1")
+            counts = {"http://b": 3, "http://a": 2, "http://c": 1}
+            await push_all(
+                mine, [link(host, f"/{n}") for host, count in counts.items() for n in range(count)]
+            )
+            await page.set_viewport_size({"width": width, "height": 740})
+            await page.goto(f"{dashboard.address}#/{CRAWL}")
+            hosts = page.locator("#hosts-progress + div")
+            names = hosts.locator("tbody th")
+            await expect(names).to_have_text(["http://b", "http://a", "http://c"])
+            await hosts.get_by_role("button", name="host", exact=True).click()
+            await expect(names).to_have_text(["http://a", "http://b", "http://c"])
+            head = hosts.locator("thead th", has_text="host")
+            await expect(head).to_have_attribute("aria-sort", "ascending")
+            await expect(head.get_by_role("button")).to_be_focused()
+            assert await hosts.locator("[aria-sort]").count() == 1
+
+
+async def test_text_that_is_selected_stays_while_news_come(
+    page: Page, tmp_path: Path, redis_server: RedisServer
+) -> None:
+    with redis_server.client() as client, DashboardProcess(tmp_path, redis_server.url) as dashboard:
+        async with SharedCrawl(redis_server.url, client, 1) as crawl:
+            mine = await crawl.join("w~1")
+            await push_all(mine, web())
+            told = {"timeout_ms": MINUTE_MS, "recent": [[1.0, 200, "", "http://h1/copied"]]}
+            await mine.renew(MINUTE_MS, told)
+            await page.goto(f"{dashboard.address}#/{CRAWL}")
+            await page.locator("#part-recent tbody th").select_text()
+            for pages in ("3", "6"):
+                await done(mine, (await mine.lease(3)).leases)
+                await expect(page.locator("#tile-pages")).to_contain_text(pages)
+            assert await page.evaluate("String(getSelection())") == "http://h1/copied"
+
+
 async def test_one_of_a_kind_is_named_in_the_singular(
     page: Page, tmp_path: Path, redis_server: RedisServer
 ) -> None:
@@ -151,7 +192,7 @@ async def test_on_a_phone_labels_are_whole_and_actions_stand_alone(
             beyond = await page.evaluate(BEYOND)
             assert beyond == []
             await expect(page.locator("table.cards .buttons")).to_be_visible()
-            assert ": " not in await page.evaluate(BEFORE_CELLS)
+            assert " " not in await page.evaluate(BEFORE_CELLS)
 
 
 async def test_a_worker_that_is_killed_is_shown_as_late_before_it_counts_as_dead(

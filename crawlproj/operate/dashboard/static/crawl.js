@@ -2,7 +2,7 @@
 
 import { chart } from "./charts.js";
 import { Dead } from "./dead.js";
-import { brief, count, counted, duration, h, moment, percent, rate, renew, size, state, table } from "./dom.js";
+import { brief, count, counted, duration, h, moment, percent, rate, refresh, renew, size, state, table } from "./dom.js";
 import { flow } from "./flow.js";
 import { Hosts } from "./hosts.js";
 import { act, ask, dialog } from "./server.js";
@@ -57,14 +57,14 @@ export class CrawlPage {
     if (!this.built) this.build();
     const { parts } = this;
     this.head();
-    renew(parts.tiles, tiles(now));
+    refresh(parts.tiles, tiles(now));
     renew(parts.flow, flow(now, Math.max(280, parts.flow.clientWidth)));
-    renew(parts.workers, workers(now));
-    renew(parts.recent, recent(now));
-    renew(parts.errors, bars("dead", now.reasons), bars("filtered", now.filtered), bars("statuses", now.statuses));
+    refresh(parts.workers, workers(now));
+    refresh(parts.recent, recent(now));
+    refresh(parts.errors, bars("dead", now.reasons), bars("filtered", now.filtered), bars("statuses", now.statuses));
     this.patterns();
-    renew(parts.seen, seen(now.seen));
-    renew(parts.memory, memory(now));
+    refresh(parts.seen, seen(now.seen));
+    refresh(parts.memory, memory(now));
     this.dead.update(now);
   }
 
