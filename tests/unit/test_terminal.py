@@ -40,6 +40,7 @@ def status(**changes: object) -> Status:
         "elapsed_s": 100.0,
         "pages_per_s": 5.0,
         "estimate_s": 100.0,
+        "estimate_bound": "host",
         "bytes": 10**7,
         "hosts": 1,
         "hosts_by_doing": {"held": 1},
@@ -114,7 +115,7 @@ def test_bars_stand_for_what_they_should() -> None:
 
 def test_blocks_break_between_their_parts_at_any_width() -> None:
     for width in (40, 79, 119):
-        lines = block(status(crawl="site", slowest=()), [1.0, 2.0], width)
+        lines = block(status(crawl="site", estimate_bound="workers"), [1.0, 2.0], width)
         assert all(line.cell_len <= width for line in lines)
         whole = "  ".join(line.plain for line in lines)
         for part in ("5.0/s now 1.0/s overall", "50 queued", "10 errors", "1 min 40 s left"):
