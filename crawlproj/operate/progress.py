@@ -151,7 +151,7 @@ class Progress:
         client = await connection.connect(*crawl.redis)
         try:
             frontier = Frontier(client, crawl.frontier.crawl, crawl.frontier.worker)
-            now = await status.read(frontier)
+            now = await status.read(frontier, in_detail=True)
             is_last = await status.is_last_word(frontier, now)
         finally:
             await client.aclose()

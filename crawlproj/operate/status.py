@@ -117,6 +117,7 @@ class Status:
     busiest: tuple[HostStatus, ...] = ()
     slowest: tuple[HostStatus, ...] = ()
     held: tuple[HostStatus, ...] = ()
+    failing: tuple[HostStatus, ...] = ()
     patterns: tuple[PatternStatus, ...] = ()
     plan: Plan | None = None
     """What all workers go by."""
@@ -210,6 +211,7 @@ def _status(
         busiest=host_status.busiest(hosts),
         slowest=host_status.slowest(hosts),
         held=host_status.held(hosts),
+        failing=host_status.failing(hosts),
         patterns=(),
         plan=frontier.plan,
         unreadable=frontier.unreadable,
@@ -315,6 +317,7 @@ def sum_up(status: Status) -> Summary:
         filtered=status.filtered,
         statuses=status.statuses,
         hosts=status.hosts,
+        failed_hosts={host.host: host.failures for host in status.failing if not host.pages},
         workers=status.all_workers,
         reasons=status.reasons,
         items=status.items,

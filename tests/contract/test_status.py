@@ -194,6 +194,8 @@ async def test_hosts_that_are_left_alone_come_with_the_reason_the_longest_first(
     assert [host.host for host in now.held] == [HOSTS[2], HOSTS[1]]
     assert {host.why for host in now.held} == {"http_503"}
     assert [round(host.held_s / 60) for host in now.held] == [2, 1]
+    assert [host.host for host in now.failing] == [HOSTS[1], HOSTS[2]]
+    assert set(status.sum_up(now).failed_hosts) == {HOSTS[1], HOSTS[2]}
     text = status_view.as_text(now)
     assert "left alone" in text and "http_503" in text and "failed 1 time in a row" in text
     crawl.at(10)

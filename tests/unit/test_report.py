@@ -267,6 +267,22 @@ def test_a_crawl_whose_hosts_were_not_there_has_an_error(tmp_path: Path) -> None
     assert found == {"unreached": ("error", 7), "robots": ("notice", 2)}
 
 
+def test_a_site_that_is_down_is_named_and_what_it_did_not_give_is_not_listed(
+    tmp_path: Path,
+) -> None:
+    folder = crawled(tmp_path / "site", [], [failed("http://b/", status=0, kind="transient")])
+    told = {"http://a:81": 4, "http://b": 1}
+    summary = {"done": 0, "hosts": 3, "failed_hosts": told, "filtered": {"robots_unreachable": 1}}
+    (folder / "summary.json").write_text(json.dumps(summary))
+    report = of(folder)
+    assert cases(report, "silent_hosts") == ["http://a:81"]
+    assert cases(report, "failed_hosts") == ["b"]
+    assert to_text(report).startswith("Crawl site: 0 pages of 3 hosts")
+    shown = to_html(report)
+    assert "<bdi>http://a:81</bdi>" in shown
+    assert not any(part in shown for part in ("Slowest", "Largest", "Types", "away from a seed"))
+
+
 def test_a_table_without_rows_says_so(tmp_path: Path) -> None:
     empty = to_html(of(crawled(tmp_path / "site", [])))
     assert '<table class="sortable">' not in empty and "<p>None.</p>" in empty

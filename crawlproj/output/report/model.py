@@ -125,6 +125,11 @@ class Report:
     """Cases of all problems, by severity."""
 
     @property
+    def lists_pages(self) -> bool:
+        """Whether there are pages to tell of; of none, no picture and no list is made."""
+        return self.has_pages and bool(self.totals["pages"])
+
+    @property
     def nothing_wrong(self) -> str:
         """What to say where there are no problems: without pages there is nothing to be right."""
         return "No problems were found" if self.totals["pages"] else "No page was fetched"

@@ -11,10 +11,10 @@ from typing import Any
 from crawlproj.items import PERMANENT, TRANSIENT, utc_timestamp
 from crawlproj.output.broken_links import ANCHOR, NO_LINKS_TO_THE_WEB
 from crawlproj.output.database import MEMORY_MB
-from crawlproj.output.report import broken
+from crawlproj.output.report import broken, unfetched
 from crawlproj.output.report.comparison import compare
 from crawlproj.output.report.model import BrokenLink, Interval, Listing, Problem, Report, Severity
-from crawlproj.output.report.problems import CHECKS, HOST, IS_LINK, REFUSED, UNREACHED, Check
+from crawlproj.output.report.problems import CHECKS, HOST, IS_LINK, Check
 from crawlproj.output.summary import SUMMARY
 from crawlproj.output.tables import Tables, open_tables
 from crawlproj.output.watching import Watch, unwatched
@@ -51,13 +51,15 @@ def read_report(
         found, counts_of_broken = broken.find(tables, folders)
         broken_total = sum(counts_of_broken.values())
         has_links = bool(tables.ask("SELECT 1 FROM links LIMIT 1"))
-        # A spider of the user's own has no rows of pages: only the ledger has counted them.
+        # A spider of the user's own has no rows of pages: only the ledger has counted them. If it
+        # has counted none either, the rows are all there.
         has_pages = bool(tables.ask("SELECT 1 FROM pages LIMIT 1")) or not summary.get("done")
         filtered = _counts_of(summary.get("filtered"))
         problems = [
             *_broken_problems(found, counts_of_broken),
             *_found_problems(tables, has_links, has_pages),
-            *_refusals(filtered),
+            *unfetched.silent_hosts(tables, _counts_of(summary.get("failed_hosts"))),
+            *unfetched.refusals(filtered),
         ]
         interval_s, intervals = _course(tables) if has_pages else (1, [])
         report = Report(
@@ -143,6 +145,9 @@ def _totals(
     duration_s = summary.get("duration_s") or ((last - first).total_seconds() if first else 0.0)
     if not has_pages:
         pages, size, hosts, workers = _ledger_of(summary)
+    elif not pages:
+        # A host that gave not even its robots.txt has no row anywhere.
+        hosts = max(hosts, _ledger_of(summary)[2])
     totals = {
         "pages": pages,
         "failures": tables.ask("SELECT count(*) FROM failures")[0][0],
@@ -335,32 +340,3 @@ def _broken_listing(
     ]
     total = sum(count for what, count in counts.items() if belongs(*what))
     return Listing(("url", "found on", "pages", "status", "reason"), rows, total)
-
-
-def _refusals(filtered: Mapping[str, int]) -> list[Problem]:
-    """Pages that were not asked for, and through no rule of the crawl: the ledger counts them."""
-    problems = [
-        Problem(
-            "unreached",
-            Severity.ERROR,
-            "Pages that were not asked for, since their host failed",
-            "It may be down, or refuse us: nothing is fetched of a host that does not give its "
-            "robots.txt. Begin them again with scrapy seed. scrapy why tells of a single URL.",
-            _counted(filtered, UNREACHED),
-        ),
-        Problem(
-            "robots",
-            Severity.NOTICE,
-            "Pages that robots.txt kept away",
-            "They were counted, not fetched. scrapy why tells of a single URL.",
-            _counted(filtered, REFUSED),
-        ),
-    ]
-    return [one for one in problems if one.cases.total]
-
-
-def _counted(filtered: Mapping[str, int], meanings: Mapping[str, str]) -> Listing:
-    rows: list[tuple[Any, ...]] = [
-        (meaning, filtered[reason]) for reason, meaning in meanings.items() if filtered.get(reason)
-    ]
-    return Listing(("why", "URLs"), rows, sum(count for _, count in rows))
