@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from collections.abc import AsyncIterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import async_playwright
+from playwright.async_api import Page, async_playwright, expect
 
-from crawlproj.output.report import broken
+from crawlproj.output.report import broken, reading
 from crawlproj.output.report.as_json import as_json
 from crawlproj.output.report.model import Report
 from crawlproj.output.report.page import to_html, write_page
@@ -356,15 +357,52 @@ def test_in_a_browser_tables_can_be_sorted_and_nothing_hostile_runs(
     assert shown.count("<script>") == 1
 
 
-async def test_on_a_phone_nothing_of_a_table_is_beyond_the_edge(report: Report) -> None:
+@pytest.fixture
+async def browser_page() -> AsyncIterator[Page]:
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(
             executable_path=needed("chromium"), args=list(CHROMIUM_FLAGS)
         )
-        page = await browser.new_page(viewport={"width": 360, "height": 740})
-        await page.set_content(to_html(report))
-        ends = await page.evaluate(
-            "[...document.querySelectorAll('th, td')].map(x => x.getBoundingClientRect().right)"
-        )
+        yield await browser.new_page()
         await browser.close()
+
+
+async def test_a_search_tells_how_many_of_the_shown_it_has_found(
+    browser_page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "MOST_HOSTS", 12)
+    folder = crawled(tmp_path / "site", [html_page(f"http://h{n:02}/") for n in range(30)])
+    await browser_page.set_content(to_html(of(folder)))
+    hosts = browser_page.locator("#hosts")
+    await expect(hosts).to_contain_text("These are the first 12 of 30, by pages.")
+    await expect(hosts.locator("pre")).to_contain_text("scrapy query site")
+    search = hosts.get_by_role("searchbox")
+    await search.fill("h29")
+    await expect(hosts.get_by_role("status")).to_have_text("None of the 12 shown")
+    await search.fill("h07")
+    await expect(hosts.get_by_role("status")).to_have_text("1 of the 12 shown")
+
+
+async def test_numbers_are_ordered_from_the_largest_on_and_the_first_order_is_marked(
+    browser_page: Page, report: Report
+) -> None:
+    await browser_page.set_content(to_html(report))
+    table = browser_page.locator("#pages table").first
+    ms, size = table.locator("th", has_text="ms"), table.locator("th", has_text="bytes")
+    await expect(ms).to_have_attribute("aria-sort", "descending")
+    await size.get_by_role("button").click()
+    await expect(size).to_have_attribute("aria-sort", "descending")
+    await expect(table.locator("tbody tr").first).to_contain_text("http://a/huge")
+    urls = await table.locator("tbody td.url").all_inner_texts()
+    assert len(urls) == 9 and "http://a/move" not in urls
+
+
+async def test_on_a_phone_nothing_of_a_table_is_beyond_the_edge(
+    browser_page: Page, report: Report
+) -> None:
+    await browser_page.set_viewport_size({"width": 360, "height": 740})
+    await browser_page.set_content(to_html(report))
+    ends = await browser_page.evaluate(
+        "[...document.querySelectorAll('th, td')].map(x => x.getBoundingClientRect().right)"
+    )
     assert len(ends) > 50 and max(ends) <= 360

@@ -18,11 +18,15 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True)
 class Listing:
-    """The answer to a question: as many rows as are shown, and how many there are."""
+    """The answer to a question: as many rows as are shown, and how many there are. `order` is the
+    column by which they come, with a minus if the largest is the first; empty if it is none."""
 
     columns: tuple[str, ...]
     rows: list[tuple[Any, ...]]
     total: int
+    order: str = ""
+    sql: str = ""
+    """The question, for `scrapy query`; empty if no table has it, or if all rows are here."""
 
     @property
     def left_out(self) -> int:

@@ -25,6 +25,8 @@ from crawlproj.output.whole_file import write_whole
 SHOWN_SOURCES = 20
 """Pages of one broken link; the JSON has more."""
 SHOWN_CHANGES = 500
+ON_PAPER = 20
+"""Rows of a table that are printed, as the style sheet has it too."""
 WORDS = {Severity.ERROR: "Errors", Severity.WARNING: "Warnings", Severity.NOTICE: "Notices"}
 SINCE = {
     "added": "New pages",
@@ -63,6 +65,7 @@ def to_html(report: Report) -> str:
         charts=charts,
         shown_sources=SHOWN_SOURCES,
         shown_changes=SHOWN_CHANGES,
+        on_paper=ON_PAPER,
     )
 
 

@@ -76,10 +76,12 @@ def read_report(
             broken=found,
             broken_total=broken_total,
             problems=sorted(problems, key=lambda one: list(Severity).index(one.severity)),
-            redirects=_listing(tables, ("url", "status", "to"), _REDIRECTS, MOST_ROWS),
+            redirects=_listing(tables, ("url", "status", "to"), "url", _REDIRECTS, MOST_ROWS),
             duplicates=_duplicates(tables),
-            slowest=_listing(tables, ("url", "ms", "bytes"), _SLOWEST, MOST_SHOWN),
-            largest=_listing(tables, ("url", "bytes", "ms", "type"), _LARGEST, MOST_SHOWN),
+            slowest=_listing(tables, ("url", "ms", "bytes"), "-ms", _SLOWEST, MOST_SHOWN),
+            largest=_listing(
+                tables, ("url", "bytes", "ms", "type"), "-bytes", _LARGEST, MOST_SHOWN
+            ),
             has_links=has_links,
             has_pages=has_pages,
         )
@@ -110,8 +112,14 @@ _FAILED_HOSTS = f"""
 SELECT {HOST} AS host, count(*) AS failed FROM failures GROUP BY host ORDER BY failed DESC, host
 """
 _REDIRECTS = "SELECT url, status, redirect_to FROM pages WHERE redirect_to <> '' ORDER BY url"
-_SLOWEST = "SELECT url, elapsed_ms, size FROM pages ORDER BY elapsed_ms DESC, url"
-_LARGEST = "SELECT url, size, elapsed_ms, content_type FROM pages ORDER BY size DESC, url"
+_HAS_CONTENT = "coalesce(redirect_to, '') = ''"
+_SLOWEST = (
+    f"SELECT url, elapsed_ms, size FROM pages WHERE {_HAS_CONTENT} ORDER BY elapsed_ms DESC, url"
+)
+_LARGEST = (
+    f"SELECT url, size, elapsed_ms, content_type FROM pages WHERE {_HAS_CONTENT} "
+    "ORDER BY size DESC, url"
+)
 
 
 def _summary(folders: Sequence[Path]) -> Mapping[str, Any]:
@@ -220,15 +228,16 @@ def _round_interval(seconds: float) -> int:
     return next((step for step in steps if step >= seconds), days)
 
 
-def _listing(tables: Tables, columns: tuple[str, ...], sql: str, most: int) -> Listing:
+def _listing(tables: Tables, columns: tuple[str, ...], order: str, sql: str, most: int) -> Listing:
     total = tables.ask(f"SELECT count(*) FROM ({sql})")[0][0]
-    return Listing(columns, tables.ask(f"SELECT * FROM ({sql}) LIMIT {most}"), total)
+    rows = tables.ask(f"SELECT * FROM ({sql}) LIMIT {most}")
+    return Listing(columns, rows, total, order, " ".join(sql.split()) if total > most else "")
 
 
 def _hosts(tables: Tables, has_pages: bool) -> Listing:
     if has_pages:
-        return _listing(tables, HOST_COLUMNS, _HOSTS, MOST_HOSTS)
-    return _listing(tables, ("host", "failed"), _FAILED_HOSTS, MOST_HOSTS)
+        return _listing(tables, HOST_COLUMNS, "-pages", _HOSTS, MOST_HOSTS)
+    return _listing(tables, ("host", "failed"), "-failed", _FAILED_HOSTS, MOST_HOSTS)
 
 
 def _duplicates(tables: Tables) -> list[tuple[str, list[str], int]]:
@@ -261,7 +270,7 @@ def _found_problems(tables: Tables, has_links: bool, has_pages: bool) -> list[Pr
 
 
 def _problem(tables: Tables, check: Check) -> Problem:
-    cases = _listing(tables, check.columns, check.sql, MOST_ROWS)
+    cases = _listing(tables, check.columns, check.order, check.sql, MOST_ROWS)
     return Problem(check.name, check.severity, check.title, check.advice, cases, check.sql)
 
 
@@ -324,7 +333,7 @@ def _broken_problems(found: list[BrokenLink], counts: broken.Counts) -> list[Pro
             Severity.WARNING,
             "Links to places that their page does not have",
             "The page is there, the part after # is not: the browser stays at its top.",
-            _broken_listing(found, counts, _is_place),
+            replace(_broken_listing(found, counts, _is_place), order=""),
         ),
     ]
     return [one for one in problems if one.cases.total]
@@ -339,4 +348,4 @@ def _broken_listing(
         (one.url, one, one.source_count, one.status or "", one.reason) for one in shown
     ]
     total = sum(count for what, count in counts.items() if belongs(*what))
-    return Listing(("url", "found on", "pages", "status", "reason"), rows, total)
+    return Listing(("url", "found on", "pages", "status", "reason"), rows, total, "-pages")
