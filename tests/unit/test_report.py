@@ -5,111 +5,33 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from collections.abc import AsyncIterator
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import pytest
-from playwright.async_api import Page, async_playwright, expect
 
-from crawlproj.output.report import broken, reading
+from crawlproj.output.report import broken
 from crawlproj.output.report.as_json import as_json
 from crawlproj.output.report.model import Report
 from crawlproj.output.report.page import to_html, write_page
-from crawlproj.output.report.reading import read_report
 from crawlproj.output.report.text import to_text
-from tests.servers.dashboard import CHROMIUM_FLAGS
 from tests.servers.debian import needed
-from tests.unit.written_parts import as_csv, as_jsonl, failure, page
+from tests.unit.written_crawls import (
+    cases,
+    crawled,
+    failed,
+    html_page,
+    links,
+    of,
+    with_each_problem,
+)
 
-HTML = {"content_type": "text/html", "size": 100, "title": "A title", "worker": "w1"}
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u202e\x00"
-
-
-def html_page(url: str, second: int = 0, **changes: Any) -> dict[str, Any]:
-    return page(
-        url, second, **{**HTML, "title": url, "content_hash": url, "referer": "http://a/"} | changes
-    )
-
-
-def failed(url: str, **changes: Any) -> dict[str, Any]:
-    known = {"status": 404, "kind": "permanent", "reason": "http_404", "worker": "w1"}
-    return failure(url) | known | changes
-
-
-def links(source: str, *targets: tuple[str, str], rel: str = "") -> dict[str, Any]:
-    found = [{"target": target, "text": text, "rel": rel} for target, text in targets]
-    return {"source": source, "fetched_at": "2026-01-01T00:00:00.000Z", "links": found}
-
-
-def crawled(
-    folder: Path,
-    pages: list[dict[str, Any]],
-    failures: list[dict[str, Any]] | None = None,
-    table: list[dict[str, Any]] | None = None,
-) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    if pages:
-        (folder / "pages-w1-0001.csv").write_bytes(as_csv(*pages))
-    if failures:
-        (folder / "failures-w1-0001.csv").write_bytes(as_csv(*failures))
-    if table:
-        (folder / "links-w1-0001.jsonl").write_bytes(as_jsonl(*table))
-    return folder
-
-
-def of(folder: Path, against: Path | None = None) -> Report:
-    return read_report("site", [folder], against)
-
-
-def cases(report: Report, name: str) -> list[Any]:
-    return [row[0] for one in report.problems if one.name == name for row in one.cases.rows]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of a crawl of a site with one case of each problem."""
-    pages = [
-        html_page("http://a/", referer=""),
-        html_page("http://a/slow", 10, elapsed_ms=2_001, size=300),
-        html_page("http://a/huge", 20, size=1_000_001),
-        html_page("http://a/empty", 20, size=0, title=""),
-        html_page("http://a/untitled", 20, title=""),
-        html_page("http://a/one", 30, title="The same", content_hash="same"),
-        html_page(
-            "http://a/two",
-            40,
-            title="The same",
-            content_hash="same",
-            near_duplicate_of="http://a/one",
-        ),
-        html_page("http://a/file", 40, title="", content_type="application/pdf"),
-        html_page("http://a/lonely", 50, referer=""),
-        html_page("http://a/move", 60, status=301, redirect_to="http://a/move2", title=""),
-        html_page("http://a/move2", 60, status=302, redirect_to="http://a/gone", title=""),
-    ]
-    failures = [
-        failed("http://a/gone", referer="http://a/"),
-        failed("http://a/busy", status=503, kind="transient", reason="http_503"),
-        failed("http://a/round", status=301, reason="redirect_loop"),
-        failed("http://down/", status=0, kind="transient", reason="dns"),
-        failed("http://a/odd", status=200, reason="callback_ValueError"),
-    ]
-    table = [
-        links(
-            "http://a/",
-            ("http://a/gone", "gone"),
-            ("http://a/move", "moved"),
-            ("http://a/one", "1"),
-            ("http://[::1/", "no URL"),
-        ),
-        links("http://a/one", ("http://a/move", "away"), ("http://a/", "home")),
-        links("http://a/two", ("http://a/", "home")),
-        links("http://a/move", ("http://a/move2", ""), rel="redirect"),
-    ]
-    table[0]["links"][-1]["error"] = "host"
-    return crawled(tmp_path_factory.mktemp("output") / "site", pages, failures, table)
+    return with_each_problem(tmp_path_factory.mktemp("output") / "site")
 
 
 @pytest.fixture(scope="module")
@@ -284,6 +206,33 @@ def test_a_site_that_is_down_is_named_and_what_it_did_not_give_is_not_listed(
     assert not any(part in shown for part in ("Slowest", "Largest", "Types", "away from a seed"))
 
 
+def test_what_there_is_one_of_is_named_in_the_singular(report: Report) -> None:
+    shown = to_html(report)
+    assert "</span> Page without a title</summary>" in shown
+    assert "</span> Broken links</summary>" in shown
+    assert "·        1  Title that several pages share" in to_text(report)
+    # The names that scripts may know stay as they are.
+    titles = {one["name"]: one["title"] for one in as_json(report)["problems"]}
+    assert titles["missing_titles"] == "Pages without a title"
+
+
+def test_files_that_were_read_are_not_among_what_was_not_fetched(tmp_path: Path) -> None:
+    folder = crawled(tmp_path / "site", [html_page("http://a/")])
+    filtered = {"robots_txt": 25, "offsite": 3}
+    (folder / "summary.json").write_text(json.dumps({"done": 1, "filtered": filtered}))
+    shown = to_html(of(folder))
+    assert "<bdi>offsite</bdi><small>outside the scope that the seeds brought</small>" in shown
+    assert "robots_txt" not in shown
+    assert as_json(of(folder))["filtered"] == filtered
+
+
+def test_the_picture_of_the_course_has_numbers_and_a_table(report: Report) -> None:
+    shown = to_html(report)
+    assert 'aria-label="11 pages and 5 failures over time, at most 6 in one of 31 columns"' in shown
+    assert "in each 2 s; the highest column stands for 6<" in shown
+    assert "The same as a table" in shown and "1970-01-01 00:01:00</th>" in shown
+
+
 def test_a_table_without_rows_says_so(tmp_path: Path) -> None:
     empty = to_html(of(crawled(tmp_path / "site", [])))
     assert '<table class="sortable">' not in empty and "<p>None.</p>" in empty
@@ -355,54 +304,3 @@ def test_in_a_browser_tables_can_be_sorted_and_nothing_hostile_runs(
     shown = subprocess.run(command, capture_output=True, check=True, timeout=120).stdout.decode()
     assert shown.count('<button type="button">') > 3, "its own script has not run"
     assert shown.count("<script>") == 1
-
-
-@pytest.fixture
-async def browser_page() -> AsyncIterator[Page]:
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(
-            executable_path=needed("chromium"), args=list(CHROMIUM_FLAGS)
-        )
-        yield await browser.new_page()
-        await browser.close()
-
-
-async def test_a_search_tells_how_many_of_the_shown_it_has_found(
-    browser_page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(reading, "MOST_HOSTS", 12)
-    folder = crawled(tmp_path / "site", [html_page(f"http://h{n:02}/") for n in range(30)])
-    await browser_page.set_content(to_html(of(folder)))
-    hosts = browser_page.locator("#hosts")
-    await expect(hosts).to_contain_text("These are the first 12 of 30, by pages.")
-    await expect(hosts.locator("pre")).to_contain_text("scrapy query site")
-    search = hosts.get_by_role("searchbox")
-    await search.fill("h29")
-    await expect(hosts.get_by_role("status")).to_have_text("None of the 12 shown")
-    await search.fill("h07")
-    await expect(hosts.get_by_role("status")).to_have_text("1 of the 12 shown")
-
-
-async def test_numbers_are_ordered_from_the_largest_on_and_the_first_order_is_marked(
-    browser_page: Page, report: Report
-) -> None:
-    await browser_page.set_content(to_html(report))
-    table = browser_page.locator("#pages table").first
-    ms, size = table.locator("th", has_text="ms"), table.locator("th", has_text="bytes")
-    await expect(ms).to_have_attribute("aria-sort", "descending")
-    await size.get_by_role("button").click()
-    await expect(size).to_have_attribute("aria-sort", "descending")
-    await expect(table.locator("tbody tr").first).to_contain_text("http://a/huge")
-    urls = await table.locator("tbody td.url").all_inner_texts()
-    assert len(urls) == 9 and "http://a/move" not in urls
-
-
-async def test_on_a_phone_nothing_of_a_table_is_beyond_the_edge(
-    browser_page: Page, report: Report
-) -> None:
-    await browser_page.set_viewport_size({"width": 360, "height": 740})
-    await browser_page.set_content(to_html(report))
-    ends = await browser_page.evaluate(
-        "[...document.querySelectorAll('th, td')].map(x => x.getBoundingClientRect().right)"
-    )
-    assert len(ends) > 50 and max(ends) <= 360

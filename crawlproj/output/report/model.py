@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from crawlproj.reasons import READ
+
 
 class Severity(StrEnum):
     """How much a problem matters to whoever runs the site. The gravest first."""
@@ -61,10 +63,16 @@ class Problem:
     name: str
     severity: Severity
     title: str
+    title_of_one: str
     advice: str
     cases: Listing
     sql: str = ""
     """The question whose answer they are, for `scrapy query`; empty if no table has it."""
+
+    @property
+    def heading(self) -> str:
+        """The title as it stands after the number of cases."""
+        return self.title_of_one if self.cases.total == 1 else self.title
 
 
 @dataclass(frozen=True)
@@ -127,6 +135,11 @@ class Report:
     comparison: Comparison | None = None
     counts: dict[Severity, int] = field(default_factory=dict)
     """Cases of all problems, by severity."""
+
+    @property
+    def unfetched(self) -> dict[str, int]:
+        """What was left out and never fetched, by reason."""
+        return {name: count for name, count in self.filtered.items() if name not in READ}
 
     @property
     def lists_pages(self) -> bool:

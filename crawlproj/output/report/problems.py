@@ -28,6 +28,7 @@ class Check:
     name: str
     severity: Severity
     title: str
+    title_of_one: str
     advice: str
     columns: tuple[str, ...]
     order: str
@@ -44,6 +45,7 @@ CHECKS = (
         "spider_errors",
         Severity.ERROR,
         "Pages at which the spider failed",
+        "Page at which the spider failed",
         "The pages are there. A callback or a pipeline raised an exception: the log has it. Mend "
         "it, then scrapy dead --retry.",
         ("url", "status", "reason", "found on"),
@@ -54,6 +56,7 @@ CHECKS = (
         "failed_hosts",
         Severity.ERROR,
         "Hosts that gave no page",
+        "Host that gave no page",
         "Every URL of these hosts failed. Check their names, certificates and firewalls.",
         ("host", "failed", "reasons"),
         "-failed",
@@ -66,6 +69,7 @@ CHECKS = (
         "redirect_chains",
         Severity.WARNING,
         "Redirects that lead to redirects",
+        "Redirect that leads to a redirect",
         "Each hop costs visitors a round trip. Point the first one at its end.",
         ("url", "hops", "end"),
         "-hops",
@@ -81,6 +85,7 @@ CHECKS = (
         "slow_pages",
         Severity.WARNING,
         f"Pages that took longer than {SLOW_MS / 1000:g} s",
+        f"Page that took longer than {SLOW_MS / 1000:g} s",
         "Measured from the request to the last byte, without waiting for the pace of the host.",
         ("url", "ms", "bytes"),
         "-ms",
@@ -91,6 +96,7 @@ CHECKS = (
         "huge_pages",
         Severity.WARNING,
         f"Pages larger than {HUGE_BYTES / 1e6:g} MB",
+        f"Page larger than {HUGE_BYTES / 1e6:g} MB",
         "HTML of that size is slow on a phone. Other files are not counted here.",
         ("url", "bytes"),
         "-bytes",
@@ -101,6 +107,7 @@ CHECKS = (
         "empty_pages",
         Severity.WARNING,
         "Pages without content",
+        "Page without content",
         "They answer that all is well, and have not a single byte.",
         ("url", "status", "found on"),
         "url",
@@ -111,6 +118,7 @@ CHECKS = (
         "missing_titles",
         Severity.WARNING,
         "Pages without a title",
+        "Page without a title",
         "Search engines and browser tabs show the title. Give each page one.",
         ("url", "found on"),
         "url",
@@ -121,6 +129,7 @@ CHECKS = (
         "duplicate_titles",
         Severity.NOTICE,
         "Titles that several pages share",
+        "Title that several pages share",
         "Pages that differ should say so in their titles.",
         ("title", "pages", "one of them"),
         "-pages",
@@ -131,6 +140,7 @@ CHECKS = (
         "duplicate_pages",
         Severity.NOTICE,
         "Pages with the same content",
+        "Content that several pages share",
         "Byte for byte the same under several URLs. Redirect all but one, or name a canonical one.",
         ("one of them", "pages", "bytes", "content hash"),
         "-pages",
@@ -142,6 +152,7 @@ CHECKS = (
         "near_duplicates",
         Severity.NOTICE,
         "Pages that say almost the same",
+        "Page that others repeat almost",
         "Print views, session copies, mirrors: redirect them, or name a canonical page.",
         ("the first", "copies", "one of them"),
         "-copies",
@@ -152,6 +163,7 @@ CHECKS = (
         "unlinked_pages",
         Severity.NOTICE,
         "Pages that no page links to",
+        "Page that no page links to",
         "Seeds or sitemaps named them. Visitors who follow links never get there.",
         ("url", "status"),
         "url",

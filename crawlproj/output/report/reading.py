@@ -271,7 +271,8 @@ def _found_problems(tables: Tables, has_links: bool, has_pages: bool) -> list[Pr
 
 def _problem(tables: Tables, check: Check) -> Problem:
     cases = _listing(tables, check.columns, check.order, check.sql, MOST_ROWS)
-    return Problem(check.name, check.severity, check.title, check.advice, cases, check.sql)
+    told = check.name, check.severity, check.title, check.title_of_one, check.advice
+    return Problem(*told, cases, check.sql)
 
 
 _FAILED_SQL = (
@@ -308,6 +309,7 @@ def _broken_problems(found: list[BrokenLink], counts: broken.Counts) -> list[Pro
             "broken_links",
             Severity.ERROR,
             "Broken links",
+            "Broken link",
             "These pages are not there. Mend the links on the pages that have them.",
             _broken_listing(found, counts, _is_gone),
             _GONE_SQL,
@@ -316,6 +318,7 @@ def _broken_problems(found: list[BrokenLink], counts: broken.Counts) -> list[Pro
             "redirect_loops",
             Severity.ERROR,
             "Redirects in a circle",
+            "Redirect in a circle",
             "A browser gives up on these. Let one of the pages answer with content.",
             _broken_listing(found, counts, _is_loop),
         ),
@@ -323,6 +326,7 @@ def _broken_problems(found: list[BrokenLink], counts: broken.Counts) -> list[Pro
             "unreachable_links",
             Severity.WARNING,
             "Links that could not be had",
+            "Link that could not be had",
             "They failed each time they were asked, in a way that may pass: crawl again before you "
             "call them broken.",
             _broken_listing(found, counts, _may_pass),
@@ -332,6 +336,7 @@ def _broken_problems(found: list[BrokenLink], counts: broken.Counts) -> list[Pro
             "missing_places",
             Severity.WARNING,
             "Links to places that their page does not have",
+            "Link to a place that its page does not have",
             "The page is there, the part after # is not: the browser stays at its top.",
             replace(_broken_listing(found, counts, _is_place), order=""),
         ),

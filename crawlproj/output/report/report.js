@@ -52,7 +52,7 @@ addEventListener("hashchange", openOnTarget);
 openOnTarget();
 let opened = [];
 addEventListener("beforeprint", () => {
-  opened = [...document.querySelectorAll("details:not([open]):not(.sql)")];
+  opened = [...document.querySelectorAll("details:not([open]):not(.sql, .numbers)")];
   for (const one of opened) one.open = true;
 });
 addEventListener("afterprint", () => {

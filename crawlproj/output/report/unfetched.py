@@ -23,6 +23,7 @@ def silent_hosts(tables: Tables, failed_hosts: Mapping[str, int]) -> list[Proble
         "silent_hosts",
         Severity.ERROR,
         "Hosts that gave nothing",
+        "Host that gave nothing",
         "Each request failed, that for robots.txt to begin with. Check their names, certificates "
         "and firewalls, then begin them again with scrapy seed.",
         Listing(("host", "failures in a row"), rows, len(rows)),
@@ -37,6 +38,7 @@ def refusals(filtered: Mapping[str, int]) -> list[Problem]:
             "unreached",
             Severity.ERROR,
             "Pages that were not asked for, since their host failed",
+            "Page that was not asked for, since its host failed",
             "It may be down, or refuse us: nothing is fetched of a host that does not give its "
             "robots.txt. Begin them again with scrapy seed. scrapy why tells of a single URL.",
             _counted(filtered, UNREACHED),
@@ -45,6 +47,7 @@ def refusals(filtered: Mapping[str, int]) -> list[Problem]:
             "robots",
             Severity.NOTICE,
             "Pages that robots.txt kept away",
+            "Page that robots.txt kept away",
             "They were counted, not fetched. scrapy why tells of a single URL.",
             _counted(filtered, REFUSED),
         ),
