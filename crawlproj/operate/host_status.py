@@ -18,6 +18,8 @@ from crawlproj.frontier.plan import Plan
 from crawlproj.frontier.survey import HostFound, Survey
 
 SHOWN_HOSTS = 5
+SHOWN_BUSIEST = 20
+"""As many as a high terminal has rows for."""
 SHOWN_FAILING = 50
 """More of these: they are what a crawl that brings nothing is asked about."""
 
@@ -116,7 +118,7 @@ def by_doing(hosts: Iterable[HostStatus]) -> dict[str, int]:
 
 def busiest(hosts: Iterable[HostStatus]) -> tuple[HostStatus, ...]:
     """Those with the most pages."""
-    return _first(sorted(hosts, key=attrgetter("pages"), reverse=True))
+    return tuple(sorted(hosts, key=attrgetter("pages"), reverse=True)[:SHOWN_BUSIEST])
 
 
 def slowest(hosts: Iterable[HostStatus]) -> tuple[HostStatus, ...]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from crawlproj.operate.host_status import HostStatus
+from crawlproj.operate.host_status import SHOWN_HOSTS, HostStatus
 from crawlproj.operate.pattern_release import PatternStatus
 from crawlproj.operate.status import OVER, Status
 from crawlproj.operate.table import table
 from crawlproj.operate.time_left import Bound
 from crawlproj.operate.worker_status import WorkerStatus
-from crawlproj.output.summary import duration, size
+from crawlproj.output.summary import ago, duration, size
 from crawlproj.plural import counted, plural
 from crawlproj.server.memory import Memory, sentence
 
@@ -138,7 +138,7 @@ def _workers(now: Status) -> list[str]:
 
 
 def _worker(worker: WorkerStatus) -> Row:
-    beat = "" if worker.heartbeat_s is None else f"{worker.heartbeat_s:.0f} s ago"
+    beat = "" if worker.heartbeat_s is None else ago(worker.heartbeat_s)
     return (
         worker.name,
         worker.host,
@@ -159,7 +159,7 @@ def _remark(worker: WorkerStatus) -> str:
 
 def _hosts(now: Status) -> list[str]:
     """The busiest and the slowest, each once."""
-    known = {host.host: host for host in (*now.busiest, *now.slowest)}
+    known = {host.host: host for host in (*now.busiest[:SHOWN_HOSTS], *now.slowest)}
     if not known:
         return [f"  {counted(now.hosts, 'host')}"]
     head = (counted(now.hosts, "host"), "pages", "queued", "pause", "time left", "")

@@ -165,6 +165,11 @@ def duration(seconds: float) -> str:
     return f"{hours // 24} d {hours % 24:02} h"
 
 
+def ago(seconds: float) -> str:
+    """12 s ago, 4 min 05 s ago, …"""
+    return f"{f'{seconds:.0f} s' if seconds < 59.5 else duration(seconds)} ago"
+
+
 def size(count: float) -> str:
     """512 B, 1.5 kB, 2.0 MB, …"""
     for unit in ("B", "kB", "MB", "GB"):
