@@ -18,7 +18,8 @@ function show() {
 
 function showCrawl(main, crawl) {
   const page = new CrawlPage(main, crawl);
-  const stop = listen(crawl, (now) => page.update(now));
+  const missing = () => { if (!page.built) renew(main, h("p", { class: "note" }, "It is shown here as soon as it begins.")); };
+  const stop = listen(crawl, (now) => page.update(now), missing);
   return () => { stop(); page.close(); };
 }
 

@@ -44,11 +44,11 @@ export const rate = (value) => (value >= 100 ? whole.format(Math.round(value)) :
 export const percent = (share) => (share === null || share === undefined ? "not yet" : `${(share * 100).toPrecision(2)} %`);
 
 export function size(bytes) {
-  const units = ["B", "KB", "MB", "GB", "TB"];
+  const units = ["B", "kB", "MB", "GB", "TB"];
   let at = 0;
   let value = bytes || 0;
   while (value >= 1000 && at < units.length - 1) { value /= 1000; at += 1; }
-  return `${at && value < 100 ? value.toFixed(1) : Math.round(value)} ${units[at]}`;
+  return `${at ? value.toFixed(1) : value} ${units[at]}`;
 }
 
 export function duration(seconds) {
@@ -64,6 +64,8 @@ export function duration(seconds) {
 }
 
 export const moment = (text) => (text ? new Date(text).toLocaleString([], { dateStyle: "medium", timeStyle: "medium" }) : "");
+// The same with its time zone.
+export const zoned = (text) => new Date(text).toLocaleString([], { year: "numeric", month: "short", day: "numeric", hour: "numeric", minute: "2-digit", second: "2-digit", timeZoneName: "short" });
 export const clock = (seconds) => new Date(seconds * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
 export const day = (seconds) => new Date(seconds * 1000).toLocaleString([], { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" });
 
@@ -79,6 +81,10 @@ export function table(caption, columns, rows) {
   const isSortable = columns.some((one) => one.sort);
   return h("table", { class: `cards${isSortable ? " sortable" : ""}` }, caption ? h("caption", {}, caption) : null, h("thead", {}, h("tr", {}, head)), h("tbody", {}, body));
 }
+
+// A share of 0 to 1 as a bar, in the colour of a kind. Browsers disagree about how high the value of a <meter> is.
+export const gauge = (share, kind, told) => s("svg", { class: "gauge", viewBox: "0 0 100 8", preserveAspectRatio: "none", role: "img", "aria-label": told },
+  s("rect", { width: Math.min(100, Math.max(share ? 0.7 : 0, share * 100)), height: 8, class: `f-${kind}` }));
 
 // The first rows of a table, and a button for the rest. `owner.isLong` keeps what the user has chosen.
 export function shortened(owner, rows, draw) {
