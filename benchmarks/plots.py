@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from math import log10
+from math import ceil, floor, log10
 
 WIDTH, LEFT, RIGHT, TOP, LINE = 720, 190, 90, 40, 24
 HEIGHT = 300
@@ -38,7 +38,8 @@ def bars(title: str, values: Mapping[str, float]) -> str:
 def lines(title: str, below: str, series: Mapping[str, Points], *, is_log: bool = False) -> str:
     """A line for each series; from 0 upwards, and to the right by number or by its logarithm."""
     marks = sorted({x for points in series.values() for x, _ in points})
-    most = max(y for points in series.values() for _, y in points) or 1
+    heights = ticks(max(y for points in series.values() for _, y in points))
+    most = heights[-1]
     place = log10 if is_log else float
     low, high = place(marks[0]), place(marks[-1])
 
@@ -47,13 +48,13 @@ def lines(title: str, below: str, series: Mapping[str, Points], *, is_log: bool 
         return 70 + share * (WIDTH - 240), HEIGHT - 50 - (HEIGHT - 100) * y / most
 
     parts = [_text(10, 22, title, bold=True), _text(70, HEIGHT - 8, below)]
-    for share in (0.0, 0.5, 1.0):
-        _, y = at(marks[0], share * most)
+    for height in heights:
+        _, y = at(marks[0], height)
         parts.append(f'<path d="M70 {y:.1f}H{WIDTH - 170}" stroke="{GREY}" stroke-opacity=".4"/>')
-        parts.append(_text(62, y + 4, f"{share * most:,.3g}", anchor="end"))
+        parts.append(_text(62, y + 4, f"{height:,.10g}", anchor="end"))
     for mark in marks:
         x, _ = at(mark, 0)
-        parts.append(_text(x, HEIGHT - 30, f"{mark:,g}", anchor="middle"))
+        parts.append(_text(x, HEIGHT - 30, f"{mark:,.10g}", anchor="middle"))
     for number, (name, points) in enumerate(series.items()):
         colour = COLOURS[number % len(COLOURS)]
         placed = [at(x, y) for x, y in points]
@@ -62,6 +63,15 @@ def lines(title: str, below: str, series: Mapping[str, Points], *, is_log: bool 
         parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in placed]
         parts.append(_text(WIDTH - 160, 50 + number * 20, name, colour=colour))
     return _svg(HEIGHT, parts)
+
+
+def ticks(most: float) -> list[float]:
+    """Round heights from 0 to at least that, two to four above 0."""
+    if most <= 0:
+        return [0.0, 1.0]
+    power = 10 ** floor(log10(most))
+    step = next(step * power for step in (0.25, 0.5, 1, 2, 2.5, 5) if most / (step * power) <= 4)
+    return [round(number * step, 10) for number in range(ceil(most / step - 1e-9) + 1)]
 
 
 def _svg(height: int, parts: Sequence[str]) -> str:

@@ -207,6 +207,19 @@ DEAD = (
 )
 
 
+READ = frozenset({"robots_txt", "sitemap", "checked", "noindex"})
+"""Of the filtered: these were fetched, and are no pages."""
+
+_MEANINGS = {one.name: one.meaning.replace("`", "") for one in (*FILTERED, *DEAD)}
+
+
+def meaning_of(name: str) -> str:
+    """What a reason means, without marks of Markdown; empty if it is none of these."""
+    if name.startswith("http_"):
+        return f"the server answered with the status {name.removeprefix('http_')}"
+    return _MEANINGS["callback_NAME"] if name.startswith(CALLBACK) else _MEANINGS.get(name, "")
+
+
 def table(reasons: tuple[Reason, ...]) -> str:
     """The reasons as a table of Markdown."""
     rows = (f"| `{one.name}` | {one.meaning} | {one.remedy} |\n" for one in reasons)

@@ -1,4 +1,5 @@
-"""The hosts of a crawl that are worth a line: the busiest, the slowest, those that are left alone.
+"""The hosts of a crawl that are worth a line: the busiest, the slowest, those that are left alone
+or fail.
 
 Of a crawl with very many hosts, as far as a look at some of them shows (frontier/survey.py); those
 that are left alone longest are always among them. Pure.
@@ -17,6 +18,10 @@ from crawlproj.frontier.plan import Plan
 from crawlproj.frontier.survey import HostFound, Survey
 
 SHOWN_HOSTS = 5
+SHOWN_BUSIEST = 20
+"""As many as a high terminal has rows for."""
+SHOWN_FAILING = 50
+"""More of these: they are what a crawl that brings nothing is asked about."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +118,7 @@ def by_doing(hosts: Iterable[HostStatus]) -> dict[str, int]:
 
 def busiest(hosts: Iterable[HostStatus]) -> tuple[HostStatus, ...]:
     """Those with the most pages."""
-    return _first(sorted(hosts, key=attrgetter("pages"), reverse=True))
+    return tuple(sorted(hosts, key=attrgetter("pages"), reverse=True)[:SHOWN_BUSIEST])
 
 
 def slowest(hosts: Iterable[HostStatus]) -> tuple[HostStatus, ...]:
@@ -126,6 +131,13 @@ def held(hosts: Iterable[HostStatus]) -> tuple[HostStatus, ...]:
     """Those that are left alone, for the longest time first."""
     some = [host for host in hosts if host.held]
     return _first(sorted(some, key=attrgetter("held_s"), reverse=True))
+
+
+def failing(hosts: Iterable[HostStatus]) -> tuple[HostStatus, ...]:
+    """Those that failed up to now: first those that gave no page, then by failures in a row."""
+    some = [host for host in hosts if host.failures]
+    some.sort(key=lambda host: (host.pages > 0, -host.failures, host.host))
+    return tuple(some[:SHOWN_FAILING])
 
 
 def _first(hosts: Sequence[HostStatus]) -> tuple[HostStatus, ...]:

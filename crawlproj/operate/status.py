@@ -20,7 +20,7 @@ from crawlproj.frontier.plan import Plan
 from crawlproj.frontier.survey import Survey, survey
 from crawlproj.frontier.worker_names import plain
 from crawlproj.items import utc_timestamp
-from crawlproj.operate import host_status, pattern_release, worker_status
+from crawlproj.operate import host_status, pattern_release, time_left, worker_status
 from crawlproj.operate.host_status import HostStatus
 from crawlproj.operate.pattern_release import PatternStatus
 from crawlproj.operate.recent_pages import RecentPage
@@ -85,7 +85,9 @@ class Status:
     pages_per_s: float = 0.0
     """By what the workers did between their last heartbeats; before that, on average."""
     estimate_s: float | None = None
-    """What is queued takes at least so long: bounded by the slowest host."""
+    """What is queued takes at least so long."""
+    estimate_bound: str = ""
+    """What does not let it be faster: a `Bound` of operate/time_left.py."""
     bytes: int = 0
     saved_bytes: int = 0
     """Not transferred, since pages have not changed since an earlier crawl."""
@@ -115,6 +117,7 @@ class Status:
     busiest: tuple[HostStatus, ...] = ()
     slowest: tuple[HostStatus, ...] = ()
     held: tuple[HostStatus, ...] = ()
+    failing: tuple[HostStatus, ...] = ()
     patterns: tuple[PatternStatus, ...] = ()
     plan: Plan | None = None
     """What all workers go by."""
@@ -177,10 +180,10 @@ def _status(
     state = _state(meta["state"], ledger["discovered"], workers)
     elapsed_s = _elapsed_s(meta, shards[0].now_ms, state)
     hosts = host_status.read(frontier.plan, shards)
-    rate, estimate_s = 0.0, None
+    rate, left = 0.0, time_left.TimeLeft()
     if state == "running":
         rate = _rate(workers, ledger["done"], elapsed_s)
-        estimate_s = _estimate_s(frontier.plan.pages, ledger, rate, hosts)
+        left = time_left.estimate(frontier.plan.pages, ledger, rate, hosts)
     return Status(
         crawl=frontier.crawl,
         epoch=meta["epoch"],
@@ -193,7 +196,8 @@ def _status(
         finished_at=_ended_at(meta) if state in OVER else None,
         elapsed_s=elapsed_s,
         pages_per_s=round(rate, 2),
-        estimate_s=estimate_s,
+        estimate_s=left.seconds,
+        estimate_bound=left.bound.value,
         statuses=_named(counts, _STATUS),
         reasons=_named(counts, _DEAD),
         items=_named(counts, _ITEMS),
@@ -207,6 +211,7 @@ def _status(
         busiest=host_status.busiest(hosts),
         slowest=host_status.slowest(hosts),
         held=host_status.held(hosts),
+        failing=host_status.failing(hosts),
         patterns=(),
         plan=frontier.plan,
         unreadable=frontier.unreadable,
@@ -261,19 +266,6 @@ def _rate(workers: Iterable[WorkerStatus], done: int, elapsed_s: float) -> float
     return told or (done / elapsed_s if elapsed_s else 0.0)
 
 
-def _estimate_s(
-    pages: int | None, ledger: Mapping[str, int], rate: float, hosts: Iterable[HostStatus]
-) -> float | None:
-    """Seconds until all that is known is done: what the workers need, and at least what the slowest
-    host needs, by its queue, pause and connections; None if neither is known."""
-    left = sum(ledger[name] for name in UNSETTLED)
-    slowest_s = max((host.estimate_s for host in hosts), default=0.0)
-    if pages is not None:
-        # It may be used up long before the slowest host is through.
-        left, slowest_s = min(left, max(0, pages - ledger["done"])), 0.0
-    return round(max(left / rate if rate else 0.0, slowest_s), 1) or None
-
-
 # Memory, the seen filter
 
 
@@ -325,6 +317,7 @@ def sum_up(status: Status) -> Summary:
         filtered=status.filtered,
         statuses=status.statuses,
         hosts=status.hosts,
+        failed_hosts={host.host: host.failures for host in status.failing if not host.pages},
         workers=status.all_workers,
         reasons=status.reasons,
         items=status.items,

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from crawlproj.operate.host_status import HostStatus
+from crawlproj.operate.host_status import SHOWN_HOSTS, HostStatus
 from crawlproj.operate.pattern_release import PatternStatus
 from crawlproj.operate.status import OVER, Status
 from crawlproj.operate.table import table
+from crawlproj.operate.time_left import Bound
 from crawlproj.operate.worker_status import WorkerStatus
-from crawlproj.output.summary import duration, size
+from crawlproj.output.summary import ago, duration, size
 from crawlproj.plural import counted, plural
 from crawlproj.server.memory import Memory, sentence
 
@@ -33,7 +34,7 @@ def in_one_line(now: Status) -> str:
     if now.epoch is None:
         return f"{now.crawl} has not begun yet: without seeds its workers wait {_hint(now)}"
     waiting = now.queued + now.delayed
-    left = f", {_about(now.estimate_s)} left" if now.estimate_s else ""
+    left = f", {_about(now.estimate_s)} left at least" if now.estimate_s else ""
     paused = f"; paused: scrapy resume {now.crawl}" if now.state == "paused" else ""
     return (
         f"{now.done:,} done ({now.pages_per_s:,.1f}/s), {waiting:,} queued, {now.leased:,} leased, "
@@ -99,11 +100,16 @@ def _speed(now: Status) -> str:
 def _estimate(now: Status) -> str:
     if not now.estimate_s:
         return ""
-    text = f"{_about(now.estimate_s)} at least"
-    last = now.slowest[0] if now.slowest else None
-    if last and last.estimate_s >= now.estimate_s:
-        text += f", for {last.host} cannot be read faster"
-    return text
+    return f"{_about(now.estimate_s)} at least{what_bounds(now)}"
+
+
+def what_bounds(now: Status) -> str:
+    """What the end of the crawl goes by, as the end of a sentence; empty for all that is queued."""
+    if now.estimate_bound == Bound.PAGES:
+        return ", then the budget of pages is used up"
+    if now.estimate_bound == Bound.HOST and now.slowest:
+        return f", for {now.slowest[0].host} cannot be read faster"
+    return ""
 
 
 def _about(seconds: float) -> str:
@@ -132,7 +138,7 @@ def _workers(now: Status) -> list[str]:
 
 
 def _worker(worker: WorkerStatus) -> Row:
-    beat = "" if worker.heartbeat_s is None else f"{worker.heartbeat_s:.0f} s ago"
+    beat = "" if worker.heartbeat_s is None else ago(worker.heartbeat_s)
     return (
         worker.name,
         worker.host,
@@ -153,7 +159,7 @@ def _remark(worker: WorkerStatus) -> str:
 
 def _hosts(now: Status) -> list[str]:
     """The busiest and the slowest, each once."""
-    known = {host.host: host for host in (*now.busiest, *now.slowest)}
+    known = {host.host: host for host in (*now.busiest[:SHOWN_HOSTS], *now.slowest)}
     if not known:
         return [f"  {counted(now.hosts, 'host')}"]
     head = (counted(now.hosts, "host"), "pages", "queued", "pause", "time left", "")

@@ -41,7 +41,7 @@ async def last_words(crawl: RunningCrawl) -> LastWords:
     client = await connection.connect(*crawl.redis)
     try:
         frontier = Frontier(client, crawl.frontier.crawl, crawl.frontier.worker)
-        now = await status.read(frontier)
+        now = await status.read(frontier, in_detail=True)
         is_last = await status.is_last_word(frontier, now)
         resume = await _resume(frontier, now)
     finally:
@@ -71,5 +71,5 @@ def write_again(folder: Path, redis: connection.Resolved, crawl: str) -> None:
 async def _as_it_stands(redis: connection.Resolved, crawl: str) -> tuple[Summary, str]:
     async with connection.client_of(redis) as client:
         frontier = Frontier(client, crawl, "")
-        now = await status.read(frontier)
+        now = await status.read(frontier, in_detail=True)
         return status.sum_up(now), await _resume(frontier, now)

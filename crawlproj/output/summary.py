@@ -27,7 +27,7 @@ MOST_LABEL = 40
 class Summary:
     """A crawl summed up. Times are ISO 8601; the duration is the time in which it ran, without
     pauses and stops; the reasons are those of the dead, the items those of a spider's own
-    classes."""
+    classes. Failed hosts are some of those that gave no page, with their failures in a row."""
 
     crawl: str
     epoch: str | None
@@ -53,11 +53,12 @@ class Summary:
     workers: tuple[str, ...] = ()
     reasons: Mapping[str, int] = field(default_factory=dict)
     items: Mapping[str, int] = field(default_factory=dict)
+    failed_hosts: Mapping[str, int] = field(default_factory=dict)
 
 
 def as_json(summary: Summary) -> dict[str, Any]:
     """What summary.json holds: the most frequent of everything first."""
-    tables = ("filtered", "statuses", "reasons", "items")
+    tables = ("filtered", "statuses", "reasons", "items", "failed_hosts")
     return asdict(summary) | {name: _by_count(getattr(summary, name)) for name in tables}
 
 
@@ -74,6 +75,7 @@ def to_text(summary: Summary, resume: str = "") -> str:
         "Items": summary.items,
         "Filtered": summary.filtered,
         "Dead, by reason": summary.reasons,
+        "Hosts that gave no page, with failures in a row": summary.failed_hosts,
         "Statuses": summary.statuses,
     }
     shown = {heading: _first(_by_count(counts)) for heading, counts in tables.items() if counts}
@@ -174,6 +176,11 @@ def duration(seconds: float) -> str:
     if hours < 48:
         return f"{hours} h {minutes:02} min"
     return f"{hours // 24} d {hours % 24:02} h"
+
+
+def ago(seconds: float) -> str:
+    """12 s ago, 4 min 05 s ago, …"""
+    return f"{f'{seconds:.0f} s' if seconds < 59.5 else duration(seconds)} ago"
 
 
 def size(count: float) -> str:

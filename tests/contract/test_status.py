@@ -173,7 +173,11 @@ async def test_a_page_budget_ends_before_the_slowest_host_does(crawl: SharedCraw
     mine = await crawl.join("w", delay_s=1.0, pages=40)
     await mine.renew(MINUTE_MS, {"pages_per_s": 10})
     await push_all(mine, [link(HOSTS[3], f"/long/{number}") for number in range(99)])
-    assert (await look(mine)).estimate_s == 4
+    now = await look(mine)
+    assert (now.estimate_s, now.estimate_bound) == (4, "pages")
+    assert "then the budget of pages is used up" in status_view.as_text(now)
+    await mine.renew(MINUTE_MS, {"pages_per_s": 0.01})
+    assert "cannot be read faster" not in status_view.as_text(await look(mine))
 
 
 async def test_hosts_that_are_left_alone_come_with_the_reason_the_longest_first(
@@ -190,6 +194,8 @@ async def test_hosts_that_are_left_alone_come_with_the_reason_the_longest_first(
     assert [host.host for host in now.held] == [HOSTS[2], HOSTS[1]]
     assert {host.why for host in now.held} == {"http_503"}
     assert [round(host.held_s / 60) for host in now.held] == [2, 1]
+    assert [host.host for host in now.failing] == [HOSTS[1], HOSTS[2]]
+    assert set(status.sum_up(now).failed_hosts) == {HOSTS[1], HOSTS[2]}
     text = status_view.as_text(now)
     assert "left alone" in text and "http_503" in text and "failed 1 time in a row" in text
     crawl.at(10)

@@ -22,6 +22,21 @@ def test_a_plot_is_well_formed_whatever_its_names_hold() -> None:
     assert "3" in [element.text for element in ElementTree.fromstring(drawn)]
 
 
+@pytest.mark.parametrize(
+    ("most", "heights"),
+    [
+        (25.1, [0, 10, 20, 30]),
+        (8, [0, 2, 4, 6, 8]),
+        (0.03, [0, 0.01, 0.02, 0.03]),
+        (1e6, [0, 250_000, 500_000, 750_000, 1_000_000]),
+        (0, [0, 1]),
+    ],
+)
+def test_an_axis_has_round_marks(most: float, heights: list[float]) -> None:
+    assert plots.ticks(most) == heights
+    assert "1,000,000" in plots.lines("t", "x", {"a": [(1e5, 1), (1e6, 2)]})
+
+
 def test_a_line_rises_with_its_figures() -> None:
     drawn = plots.lines("t", "x", {"a": [(1, 5), (10, 10), (100, 20)]}, is_log=True)
     [line] = [one for one in ElementTree.fromstring(drawn) if one.tag.endswith("polyline")]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 import pytest
 
 from crawlproj.errors import CrawlError
+from crawlproj.operate.dashboard import polling
 from crawlproj.operate.dashboard.polling import Channel, Channels, News, Remembered
 
 SOON_S = 5.0
@@ -69,6 +71,36 @@ async def test_what_was_read_last_stays_while_redis_is_away_and_since_when_is_to
         while (back := await channel.next_news(channel.news.number, SOON_S)).error:
             pass
         assert (back.error, back.error_since_s) == ("", 0.0)
+
+
+async def test_a_redis_that_hangs_is_told_of_before_it_is_given_up_and_asked_again_soon(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(polling, "SILENT_S", 0.02)
+    monkeypatch.setattr(polling, "PATIENCE_S", 0.2)
+    hangs = asyncio.Event()
+    source = Source()
+
+    async def read() -> Any:
+        if hangs.is_set():
+            await asyncio.sleep(SOON_S)
+        return await source()
+
+    channel = Channel(read, every_s=0.001)
+    async with channel.watched():
+        first = await channel.next_news(0, SOON_S)
+        hangs.set()
+        silent = await _until_away(channel, first)
+        assert "no answer for" in silent.error
+        given_up = await channel.next_news(silent.number, SOON_S)
+        assert "no answer within" in given_up.error
+        assert given_up.error_since_s == silent.error_since_s < time.time()
+        assert given_up.read_at_s == silent.read_at_s <= silent.error_since_s + 0.1
+        hangs.clear()
+        async with asyncio.timeout(2.0):
+            while (back := await channel.next_news(channel.news.number, SOON_S)).error:
+                pass
+        assert back.read_at_s > given_up.read_at_s
 
 
 async def _until_away(channel: Channel, news: News) -> News:

@@ -7,108 +7,31 @@ import re
 import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import pytest
-from playwright.async_api import async_playwright
 
 from crawlproj.output.report import broken
 from crawlproj.output.report.as_json import as_json
 from crawlproj.output.report.model import Report
 from crawlproj.output.report.page import to_html, write_page
-from crawlproj.output.report.reading import read_report
 from crawlproj.output.report.text import to_text
-from tests.servers.dashboard import CHROMIUM_FLAGS
 from tests.servers.debian import needed
-from tests.unit.written_parts import as_csv, as_jsonl, failure, page
+from tests.unit.written_crawls import (
+    cases,
+    crawled,
+    failed,
+    html_page,
+    links,
+    of,
+    with_each_problem,
+)
 
-HTML = {"content_type": "text/html", "size": 100, "title": "A title", "worker": "w1"}
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u202e\x00"
-
-
-def html_page(url: str, second: int = 0, **changes: Any) -> dict[str, Any]:
-    return page(
-        url, second, **{**HTML, "title": url, "content_hash": url, "referer": "http://a/"} | changes
-    )
-
-
-def failed(url: str, **changes: Any) -> dict[str, Any]:
-    known = {"status": 404, "kind": "permanent", "reason": "http_404", "worker": "w1"}
-    return failure(url) | known | changes
-
-
-def links(source: str, *targets: tuple[str, str], rel: str = "") -> dict[str, Any]:
-    found = [{"target": target, "text": text, "rel": rel} for target, text in targets]
-    return {"source": source, "fetched_at": "2026-01-01T00:00:00.000Z", "links": found}
-
-
-def crawled(
-    folder: Path,
-    pages: list[dict[str, Any]],
-    failures: list[dict[str, Any]] | None = None,
-    table: list[dict[str, Any]] | None = None,
-) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    if pages:
-        (folder / "pages-w1-0001.csv").write_bytes(as_csv(*pages))
-    if failures:
-        (folder / "failures-w1-0001.csv").write_bytes(as_csv(*failures))
-    if table:
-        (folder / "links-w1-0001.jsonl").write_bytes(as_jsonl(*table))
-    return folder
-
-
-def of(folder: Path, against: Path | None = None) -> Report:
-    return read_report("site", [folder], against)
-
-
-def cases(report: Report, name: str) -> list[Any]:
-    return [row[0] for one in report.problems if one.name == name for row in one.cases.rows]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of a crawl of a site with one case of each problem."""
-    pages = [
-        html_page("http://a/", referer=""),
-        html_page("http://a/slow", 10, elapsed_ms=2_001, size=300),
-        html_page("http://a/huge", 20, size=1_000_001),
-        html_page("http://a/empty", 20, size=0, title=""),
-        html_page("http://a/untitled", 20, title=""),
-        html_page("http://a/one", 30, title="The same", content_hash="same"),
-        html_page(
-            "http://a/two",
-            40,
-            title="The same",
-            content_hash="same",
-            near_duplicate_of="http://a/one",
-        ),
-        html_page("http://a/file", 40, title="", content_type="application/pdf"),
-        html_page("http://a/lonely", 50, referer=""),
-        html_page("http://a/move", 60, status=301, redirect_to="http://a/move2", title=""),
-        html_page("http://a/move2", 60, status=302, redirect_to="http://a/gone", title=""),
-    ]
-    failures = [
-        failed("http://a/gone", referer="http://a/"),
-        failed("http://a/busy", status=503, kind="transient", reason="http_503"),
-        failed("http://a/round", status=301, reason="redirect_loop"),
-        failed("http://down/", status=0, kind="transient", reason="dns"),
-        failed("http://a/odd", status=200, reason="callback_ValueError"),
-    ]
-    table = [
-        links(
-            "http://a/",
-            ("http://a/gone", "gone"),
-            ("http://a/move", "moved"),
-            ("http://a/one", "1"),
-            ("http://[::1/", "no URL"),
-        ),
-        links("http://a/one", ("http://a/move", "away"), ("http://a/", "home")),
-        links("http://a/two", ("http://a/", "home")),
-        links("http://a/move", ("http://a/move2", ""), rel="redirect"),
-    ]
-    table[0]["links"][-1]["error"] = "host"
-    return crawled(tmp_path_factory.mktemp("output") / "site", pages, failures, table)
+    return with_each_problem(tmp_path_factory.mktemp("output") / "site")
 
 
 @pytest.fixture(scope="module")
@@ -267,6 +190,49 @@ def test_a_crawl_whose_hosts_were_not_there_has_an_error(tmp_path: Path) -> None
     assert found == {"unreached": ("error", 7), "robots": ("notice", 2)}
 
 
+def test_a_site_that_is_down_is_named_and_what_it_did_not_give_is_not_listed(
+    tmp_path: Path,
+) -> None:
+    folder = crawled(tmp_path / "site", [], [failed("http://b/", status=0, kind="transient")])
+    told = {"http://a:81": 4, "http://b": 1}
+    summary = {"done": 0, "hosts": 3, "failed_hosts": told, "filtered": {"robots_unreachable": 1}}
+    (folder / "summary.json").write_text(json.dumps(summary))
+    report = of(folder)
+    assert cases(report, "silent_hosts") == ["http://a:81"]
+    assert cases(report, "failed_hosts") == ["b"]
+    assert to_text(report).startswith("Crawl site: 0 pages of 3 hosts")
+    shown = to_html(report)
+    assert "<bdi>http://a:81</bdi>" in shown
+    assert not any(part in shown for part in ("Slowest", "Largest", "Types", "away from a seed"))
+
+
+def test_what_there_is_one_of_is_named_in_the_singular(report: Report) -> None:
+    shown = to_html(report)
+    assert "</span> Page without a title</summary>" in shown
+    assert "</span> Broken links</summary>" in shown
+    assert "·        1  Title that several pages share" in to_text(report)
+    # The names that scripts may know stay as they are.
+    titles = {one["name"]: one["title"] for one in as_json(report)["problems"]}
+    assert titles["missing_titles"] == "Pages without a title"
+
+
+def test_files_that_were_read_are_not_among_what_was_not_fetched(tmp_path: Path) -> None:
+    folder = crawled(tmp_path / "site", [html_page("http://a/")])
+    filtered = {"robots_txt": 25, "offsite": 3}
+    (folder / "summary.json").write_text(json.dumps({"done": 1, "filtered": filtered}))
+    shown = to_html(of(folder))
+    assert "<bdi>offsite</bdi><small>outside the scope that the seeds brought</small>" in shown
+    assert "robots_txt" not in shown
+    assert as_json(of(folder))["filtered"] == filtered
+
+
+def test_the_picture_of_the_course_has_numbers_and_a_table(report: Report) -> None:
+    shown = to_html(report)
+    assert 'aria-label="11 pages and 5 failures over time, at most 6 in one of 31 columns"' in shown
+    assert "in each 2 s; the highest column stands for 6<" in shown
+    assert "The same as a table" in shown and "1970-01-01 00:01:00</th>" in shown
+
+
 def test_a_table_without_rows_says_so(tmp_path: Path) -> None:
     empty = to_html(of(crawled(tmp_path / "site", [])))
     assert '<table class="sortable">' not in empty and "<p>None.</p>" in empty
@@ -338,17 +304,3 @@ def test_in_a_browser_tables_can_be_sorted_and_nothing_hostile_runs(
     shown = subprocess.run(command, capture_output=True, check=True, timeout=120).stdout.decode()
     assert shown.count('<button type="button">') > 3, "its own script has not run"
     assert shown.count("<script>") == 1
-
-
-async def test_on_a_phone_nothing_of_a_table_is_beyond_the_edge(report: Report) -> None:
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(
-            executable_path=needed("chromium"), args=list(CHROMIUM_FLAGS)
-        )
-        page = await browser.new_page(viewport={"width": 360, "height": 740})
-        await page.set_content(to_html(report))
-        ends = await page.evaluate(
-            "[...document.querySelectorAll('th, td')].map(x => x.getBoundingClientRect().right)"
-        )
-        await browser.close()
-    assert len(ends) > 50 and max(ends) <= 360

@@ -76,9 +76,18 @@ def test_a_host_that_is_left_alone_comes_with_its_reason() -> None:
     assert "failed 2 times in a row" in text
 
 
+def test_the_host_that_decides_how_long_it_takes_is_named_and_no_other() -> None:
+    slow = HostStatus("http://slow", 3, queued=100, pause_s=12.0, estimate_s=1200.0)
+    now = replace(RUNNING, estimate_s=1200.0, estimate_bound="host", slowest=(slow,))
+    assert "20 min 00 s at least, for http://slow cannot be read faster" in as_text(now)
+    now = replace(now, estimate_s=360.0, estimate_bound="pages")
+    assert "6 min 00 s at least, then the budget of pages is used up" in as_text(now)
+    assert "cannot be read faster" not in as_text(replace(now, estimate_bound="workers"))
+
+
 def test_one_line_says_the_most_important() -> None:
     line = in_one_line(RUNNING)
-    assert line == "40 done (0.8/s), 60 queued, 0 leased, 0 dead, 2 hosts, 4 min 00 s left"
+    assert line == "40 done (0.8/s), 60 queued, 0 leased, 0 dead, 2 hosts, 4 min 00 s left at least"
 
 
 def test_one_line_says_what_keeps_workers_from_working() -> None:

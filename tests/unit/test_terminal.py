@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+from dataclasses import replace
 
 import pyte
 import pytest
@@ -40,6 +41,7 @@ def status(**changes: object) -> Status:
         "elapsed_s": 100.0,
         "pages_per_s": 5.0,
         "estimate_s": 100.0,
+        "estimate_bound": "host",
         "bytes": 10**7,
         "hosts": 1,
         "hosts_by_doing": {"held": 1},
@@ -75,6 +77,29 @@ def test_the_screen_has_as_many_rows_and_columns_as_the_terminal(
     lines = drawn(picture, width, height).splitlines()
     assert len(lines) == height
     assert max(map(len, lines)) <= width
+
+
+def test_on_a_small_screen_the_worker_that_is_silent_is_the_one_to_be_seen() -> None:
+    silent = WorkerStatus("gone", "box", 7, False, 202.0, 2, 100, 0.0, 10**8, 0)
+    well = [WorkerStatus(f"well{n}", "box", 8, True, 1.0, 2, 9, 5.0, 10**8, 0) for n in range(2)]
+    text = drawn(Picture(status(crawl="site", workers=(*well, silent))), 80, 24)
+    assert "gone" in text and "silent, 3 min 22 s ago" in text and "2 workers" in text
+
+
+def test_on_a_large_screen_rows_are_filled_with_hosts_those_that_fail_first() -> None:
+    hosts = [HostStatus(f"http://h{n:02}", 100 - n, queued=9) for n in range(20)]
+    bad = HostStatus("http://bad", 0, failures=3)
+    doing = {"works": 2, "rests": 18, "failing": 1}
+    now = status(crawl="site", held=(), slowest=(), busiest=(*hosts,), failing=(bad,), hosts=21)
+    text = drawn(Picture(replace(now, hosts_by_doing=doing)), 160, 50)
+    assert all(host.host in text for host in (bad, *hosts))
+    assert text.index("http://bad") < text.index("http://h00")
+    assert "21 hosts · 2 work · 18 rest · 1 failing" in text
+
+
+def test_when_the_crawl_began_is_not_taken_for_the_time_of_now() -> None:
+    now = status(crawl="site", started_at="2026-11-18T02:14:57.123Z")
+    assert "since 2026-11-18 02:14:57 UTC" in drawn(Picture(now), 120, 30)
 
 
 @pytest.mark.parametrize("most", [0.04, 0.96, 9.7, 1234.0])
@@ -114,7 +139,7 @@ def test_bars_stand_for_what_they_should() -> None:
 
 def test_blocks_break_between_their_parts_at_any_width() -> None:
     for width in (40, 79, 119):
-        lines = block(status(crawl="site", slowest=()), [1.0, 2.0], width)
+        lines = block(status(crawl="site", estimate_bound="workers"), [1.0, 2.0], width)
         assert all(line.cell_len <= width for line in lines)
         whole = "  ".join(line.plain for line in lines)
         for part in ("5.0/s now 1.0/s overall", "50 queued", "10 errors", "1 min 40 s left"):

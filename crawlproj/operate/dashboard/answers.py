@@ -9,6 +9,7 @@ from typing import Any
 from redis.exceptions import ResponseError
 from scrapy.settings import Settings
 
+from crawlproj import reasons
 from crawlproj.errors import CrawlError
 from crawlproj.frontier import history
 from crawlproj.frontier.frontier import Frontier
@@ -93,7 +94,13 @@ class Answers:
         now = await self.status(crawl)
         past = await self._past(crawl, Span.HOUR)
         lasts_s = history.memory_lasts_s(past, now.memory.limit)
-        return {**status.as_json(now), "average": now.average, "memory_lasts_s": lasts_s}
+        return {
+            **status.as_json(now),
+            "average": now.average,
+            "memory_lasts_s": lasts_s,
+            "unfetched": {name: n for name, n in now.filtered.items() if name not in reasons.READ},
+            "meanings": {one: reasons.meaning_of(one) for one in (*now.filtered, *now.reasons)},
+        }
 
     async def history(self, crawl: str, span: Span) -> dict[str, Any]:
         """Rates and queues over time."""

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from html import escape
 from importlib import resources
@@ -283,7 +282,7 @@ def _form(body: bytes) -> list[tuple[str, str]]:
 
 def _event(news: News) -> bytes:
     told: Mapping[str, Any] = {
-        "at_s": round(time.time(), 1),
+        "at_s": round(news.read_at_s, 1) or None,
         "value": news.value,
         "error": news.error,
         "error_since_s": news.error_since_s or None,

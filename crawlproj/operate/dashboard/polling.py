@@ -24,7 +24,10 @@ EVERY_S = 1.0
 """Between two readings for who watches."""
 
 PATIENCE_S = 10.0
-"""After so long without an answer, Redis counts as away."""
+"""After so long without an answer, a reading is given up."""
+
+SILENT_S = 3.0
+"""After so long without an answer, who watches is told: what they see is older."""
 
 REST = 25
 """A reading is followed by a rest of so many times its length: Redis is busy with us for at most a
@@ -41,6 +44,8 @@ class News(NamedTuple):
     value: Any = None
     error: str = ""
     error_since_s: float = 0.0
+    read_at_s: float = 0.0
+    """When the value was read."""
 
 
 class Channel:
@@ -83,24 +88,40 @@ class Channel:
     async def _run(self) -> None:
         while True:
             began_s = time.monotonic()
-            await self._tell(await self._attempt())
+            await self._attempt()
             took_s = time.monotonic() - began_s
-            await asyncio.sleep(max(self._every_s - took_s, took_s * REST))
+            # One that does not answer is not busy with us, and is asked again soon.
+            rest_s = self._every_s if self.news.error else took_s * REST
+            await asyncio.sleep(max(self._every_s - took_s, rest_s))
 
-    async def _attempt(self) -> News:
-        number = self.news.number + 1
+    async def _attempt(self) -> None:
+        """Read once, and tell what came of it: also while nothing does."""
+        reading = asyncio.ensure_future(_awaited(self._read()))
         try:
-            async with asyncio.timeout(PATIENCE_S):
-                return News(number, await self._read())
+            if not await _is_done(reading, SILENT_S):
+                await self._tell_of(f"no answer for {SILENT_S:.0f} s", SILENT_S)
+            if await _is_done(reading, PATIENCE_S - SILENT_S):
+                await self._tell(News(value=reading.result(), read_at_s=time.time()))
+            else:
+                await self._tell_of(f"no answer within {PATIENCE_S:.0f} s", PATIENCE_S)
         except (RedisError, CrawlError, OSError) as error:
-            since_s = self.news.error_since_s or time.time()
-            text = " ".join(str(error).split()) or type(error).__name__
-            return News(number, self.news.value, text, since_s)
+            await self._tell_of(" ".join(str(error).split()) or type(error).__name__)
+        finally:
+            reading.cancel()
+
+    async def _tell_of(self, error: str, silent_s: float = 0.0) -> None:
+        """What was read last is still shown."""
+        since_s = self.news.error_since_s or time.time() - silent_s
+        await self._tell(self.news._replace(error=error, error_since_s=since_s))
 
     async def _tell(self, news: News) -> None:
         async with self._changed:
-            self.news = news
+            self.news = news._replace(number=self.news.number + 1)
             self._changed.notify_all()
+
+
+async def _is_done(work: asyncio.Future[Any], within_s: float) -> bool:
+    return bool((await asyncio.wait([work], timeout=within_s))[0])
 
 
 class Channels:

@@ -57,13 +57,10 @@ def _parts(now: Status, rates: Sequence[float]) -> Iterator[Text]:
 
 
 def time_left(now: Status) -> str:
-    """At least so long, and which host it is that takes it."""
+    """At least so long, and what does not let it be faster."""
     seconds = now.estimate_s or 0.0
-    text = f"{duration(seconds) if seconds >= 10 else f'{seconds:.0f} s'} left at least"
-    last = now.slowest[0] if now.slowest else None
-    if last and last.estimate_s >= seconds:
-        text += f": {in_one_line(last.host)} cannot be read faster"
-    return text
+    about = duration(seconds) if seconds >= 10 else f"{seconds:.0f} s"
+    return f"{about} left at least{in_one_line(status_view.what_bounds(now))}"
 
 
 def figure(number: int, what: str, style: str = "") -> Text:

@@ -21,7 +21,16 @@ from crawlproj.operate.status import Status
 from crawlproj.operate.terminal.away import GONE, STILL_TRUE, Away
 from crawlproj.operate.terminal.block import colour_of, time_left
 from crawlproj.operate.terminal.plot import bar, plot
-from crawlproj.operate.terminal.tables import DOING, HOSTS, RECENT, WORKERS, notable_hosts, table
+from crawlproj.operate.terminal.tables import (
+    DOING,
+    HOSTS,
+    MANY,
+    RECENT,
+    WORKERS,
+    by_trouble,
+    notable_hosts,
+    table,
+)
 from crawlproj.output.summary import duration, size
 from crawlproj.plural import counted
 
@@ -110,7 +119,8 @@ def _headline(now: Status, width: int) -> RenderableType:
         f" {'for' if now.state == 'running' else 'after'} {duration(now.elapsed_s)}",
     )
     memory = f"{size(now.memory.used)} of Redis" if now.memory.used else ""
-    right = Text(f"{memory}  {now.started_at or ''} ", style=QUIET)
+    since = f"since {now.started_at[:19].replace('T', ' ')} UTC" if now.started_at else ""
+    right = Text(f"{memory}  {since} ", style=QUIET)
     line = Table.grid(expand=True)
     line.add_column(no_wrap=True)
     line.add_column(justify="right", no_wrap=True, overflow="crop")
@@ -226,7 +236,9 @@ def _scale(row: int, most: float, rows: int) -> str:
 def _lists(now: Status, width: int) -> list[Part]:
     hosts = notable_hosts(now)
     parts = [
-        _list(table(WORKERS, now.workers, width), len(now.workers), _workers_title(now)),
+        _list(
+            table(WORKERS, by_trouble(now.workers), width), len(now.workers), _workers_title(now)
+        ),
         _list(table(HOSTS, hosts, width), len(hosts), _hosts_title(now)),
     ]
     if now.recent:
@@ -241,7 +253,7 @@ def _lists(now: Status, width: int) -> list[Part]:
 
 def _list(content: Table, count: int, title: Text) -> Part:
     panel = Panel(content, title=title, border_style=QUIET)
-    return Part(panel, count + HEAD + BORDER, min(count, 3) + HEAD + BORDER)
+    return Part(panel, count + HEAD + BORDER, min(count, 1) + HEAD + BORDER)
 
 
 def _workers_title(now: Status) -> Text:
@@ -257,7 +269,8 @@ def _hosts_title(now: Status) -> Text:
         title.append(f"· of {looked_at:,} looked at ", style=QUIET)
     for name, colour in DOING.items():
         if count := now.hosts_by_doing.get(name, 0):
-            title.append(f"· {count:,} {name} ", style=colour)
+            word = name if count == 1 else MANY.get(name, name)
+            title.append(f"· {count:,} {word} ", style=colour)
     return title
 
 

@@ -13,10 +13,12 @@ from crawlproj.operate.plain_text import in_one_line
 from crawlproj.operate.recent_pages import RecentPage
 from crawlproj.operate.status import Status
 from crawlproj.operate.worker_status import WorkerStatus
-from crawlproj.output.summary import duration, size
+from crawlproj.output.summary import ago, duration, size
 
 T = TypeVar("T")
 DOING = {"works": "green", "rests": "cyan", "held": "yellow", "failing": "red", "done": "dim"}
+MANY = {"works": "work", "rests": "rest"}
+"""What several hosts do, where the word is another than for one."""
 
 
 class Column(NamedTuple, Generic[T]):
@@ -34,11 +36,10 @@ def _machine(worker: WorkerStatus) -> str:
 
 def _heartbeat(worker: WorkerStatus) -> Text:
     """From two that did not come on it is probably gone: said long before it counts as dead."""
-    ago = "" if worker.heartbeat_s is None else f"{worker.heartbeat_s:.0f} s ago"
-    is_late = worker.missed >= 2 or not worker.alive
-    if is_late:
-        return Text(f"silent, {ago}", style=_health(worker))
-    return Text(f"leaves, {ago}", style="cyan") if worker.draining else Text(ago)
+    beat = "" if worker.heartbeat_s is None else ago(worker.heartbeat_s)
+    if _health(worker):
+        return Text(f"silent, {beat}", style=_health(worker))
+    return Text(f"leaves, {beat}", style="cyan") if worker.draining else Text(beat)
 
 
 def _worker_name(worker: WorkerStatus) -> Text:
@@ -113,13 +114,18 @@ RECENT: tuple[Column[RecentPage], ...] = (
     Column("page", lambda one: in_one_line(one.url), is_number=False),
     Column("", _ended, is_number=False),
     Column("by", lambda one: in_one_line(one.worker), 100, is_number=False),
-    Column("", lambda one: f"{one.ago_s:.0f} s ago", 60),
+    Column("", lambda one: ago(one.ago_s), 60),
 )
+
+
+def by_trouble(workers: Sequence[WorkerStatus]) -> list[WorkerStatus]:
+    """Those that are silent or late first: they must be seen where there is room for few."""
+    return sorted(workers, key=lambda one: (one.alive, one.missed < 2))
 
 
 def notable_hosts(now: Status) -> list[HostStatus]:
     """Those that are held or failing first, then the busiest and the slowest, each once."""
-    known = {host.host: host for host in (*now.held, *now.slowest, *now.busiest)}
+    known = {host.host: host for host in (*now.held, *now.failing, *now.slowest, *now.busiest)}
     order = list(DOING)
     urgent = {"held": 0, "failing": 1}
     return sorted(

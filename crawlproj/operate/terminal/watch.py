@@ -6,8 +6,10 @@ It stays when the crawl has ended and while Redis does not answer, and says so, 
 from __future__ import annotations
 
 import asyncio
+import math
 import signal
 import sys
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
@@ -26,6 +28,10 @@ from crawlproj.operate.terminal.screen import Picture, screen
 REFRESH_S = 1.0
 ENTER, ESCAPE, BACKSPACE = "\r\n", "\x1b", "\x7f\b"
 MOST_TYPED = 2083
+SAID_S = 8.0
+"""For how long it is shown what came of a key."""
+EXPLAINED_S = 60.0
+"""The same of what became of a URL, which is longer to read."""
 
 WhyOf = Callable[[str], Awaitable[str]]
 
@@ -40,6 +46,7 @@ class Watch:
         self._typed: str | None = None
         self._asked_to_stop = False
         self._answer = ""
+        self._answered_until = 0.0
         self._changed = asyncio.Event()
         self._left = asyncio.Event()
 
@@ -94,7 +101,7 @@ class Watch:
             lookout.is_gone,
             self._typed,
             "stop it on all machines?" if self._asked_to_stop else "",
-            self._answer,
+            self._answer if time.monotonic() < self._answered_until else "",
         )
 
     # Keys
@@ -129,7 +136,7 @@ class Watch:
         if key in ENTER:
             self._typed = None
             if typed.strip():
-                await self._tell(self._why_of(typed.strip()))
+                await self._tell(self._why_of(typed.strip()), EXPLAINED_S)
         elif key == ESCAPE:
             self._typed = None
         else:
@@ -140,11 +147,12 @@ class Watch:
         await self._lookout.look()
         return f"{self._frontier.crawl}: {answer.text}"
 
-    async def _tell(self, work: Awaitable[str]) -> None:
-        """Show what comes of it; Redis may be away."""
-        self._answer = "…"
+    async def _tell(self, work: Awaitable[str], for_s: float = SAID_S) -> None:
+        """Show what comes of it, for so long; Redis may be away."""
+        self._answer, self._answered_until = "…", math.inf
         self._changed.set()
         try:
             self._answer = await work
         except (CrawlError, RedisError, OSError) as error:
             self._answer = f"that could not be done: {error}"
+        self._answered_until = time.monotonic() + for_s

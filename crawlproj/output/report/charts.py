@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from crawlproj.output.report.model import Interval
+from crawlproj.plural import counted
 
 WIDTH, HEIGHT = 600, 120
 
@@ -24,9 +25,14 @@ def bar(count: float, most: float) -> Markup:
     ).format(max(share, 0.5 if count else 0))
 
 
+def highest(intervals: Sequence[Interval]) -> int:
+    """What the highest column of the course stands for: pages and failures."""
+    return max((one.pages + one.failures for one in intervals), default=0)
+
+
 def course(intervals: Sequence[Interval]) -> Markup:
     """Pages, and on top of them failures, from the beginning of the crawl to its end."""
-    most = max((one.pages + one.failures for one in intervals), default=0)
+    most = highest(intervals)
     if not most:
         return Markup("")
     step = WIDTH / len(intervals)
@@ -35,8 +41,16 @@ def course(intervals: Sequence[Interval]) -> Markup:
     )
     return Markup(
         '<svg class="course" viewBox="0 0 {} {}" preserveAspectRatio="none" role="img" '
-        'aria-label="Pages and failures over time">{}</svg>'
-    ).format(WIDTH, HEIGHT, columns)
+        'aria-label="{}">{}</svg>'
+    ).format(WIDTH, HEIGHT, _told(intervals), columns)
+
+
+def _told(intervals: Sequence[Interval]) -> str:
+    pages, failures = sum(one.pages for one in intervals), sum(one.failures for one in intervals)
+    return (
+        f"{counted(pages, 'page')} and {counted(failures, 'failure')} over time, at most "
+        f"{highest(intervals):,} in one of {counted(len(intervals), 'column')}"
+    )
 
 
 def _column(x: float, step: float, one: Interval, most: int) -> Markup:
@@ -45,7 +59,7 @@ def _column(x: float, step: float, one: Interval, most: int) -> Markup:
     shape = Markup('<rect class="{}" x="{:.2f}" y="{:.2f}" width="{:.2f}" height="{:.2f}"></rect>')
     width = step * 0.86
     return Markup("<g><title>{}</title>{}{}</g>").format(
-        f"{one.pages:,} pages, {one.failures:,} failures",
+        f"{counted(one.pages, 'page')}, {counted(one.failures, 'failure')}",
         shape.format("pages", x, HEIGHT - pages, width, pages),
         shape.format("failures", x, HEIGHT - pages - failures, width, failures)
         if one.failures

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from crawlproj.reasons import READ
+
 
 class Severity(StrEnum):
     """How much a problem matters to whoever runs the site. The gravest first."""
@@ -18,11 +20,15 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True)
 class Listing:
-    """The answer to a question: as many rows as are shown, and how many there are."""
+    """The answer to a question: as many rows as are shown, and how many there are. `order` is the
+    column by which they come, with a minus if the largest is the first; empty if it is none."""
 
     columns: tuple[str, ...]
     rows: list[tuple[Any, ...]]
     total: int
+    order: str = ""
+    sql: str = ""
+    """The question, for `scrapy query`; empty if no table has it, or if all rows are here."""
 
     @property
     def left_out(self) -> int:
@@ -57,10 +63,16 @@ class Problem:
     name: str
     severity: Severity
     title: str
+    title_of_one: str
     advice: str
     cases: Listing
     sql: str = ""
     """The question whose answer they are, for `scrapy query`; empty if no table has it."""
+
+    @property
+    def heading(self) -> str:
+        """The title as it stands after the number of cases."""
+        return self.title_of_one if self.cases.total == 1 else self.title
 
 
 @dataclass(frozen=True)
@@ -123,6 +135,16 @@ class Report:
     comparison: Comparison | None = None
     counts: dict[Severity, int] = field(default_factory=dict)
     """Cases of all problems, by severity."""
+
+    @property
+    def unfetched(self) -> dict[str, int]:
+        """What was left out and never fetched, by reason."""
+        return {name: count for name, count in self.filtered.items() if name not in READ}
+
+    @property
+    def lists_pages(self) -> bool:
+        """Whether there are pages to tell of; of none, no picture and no list is made."""
+        return self.has_pages and bool(self.totals["pages"])
 
     @property
     def nothing_wrong(self) -> str:

@@ -21,18 +21,23 @@ from crawlproj.output.report import charts
 from crawlproj.output.report.model import Report, Severity
 from crawlproj.output.summary import duration, size
 from crawlproj.output.whole_file import write_whole
+from crawlproj.reasons import meaning_of
 
 SHOWN_SOURCES = 20
 """Pages of one broken link; the JSON has more."""
 SHOWN_CHANGES = 500
+ON_PAPER = 20
+"""Rows of a table that are printed, as the style sheet has it too."""
 WORDS = {Severity.ERROR: "Errors", Severity.WARNING: "Warnings", Severity.NOTICE: "Notices"}
 SINCE = {
-    "added": "New pages",
-    "gone": "Pages that are gone",
-    "changed": "Pages that changed",
-    "newly_broken": "Newly broken",
-    "mended": "Mended",
+    "added": ("New page", "New pages"),
+    "gone": ("Page that is gone", "Pages that are gone"),
+    "changed": ("Page that changed", "Pages that changed"),
+    "newly_broken": ("Newly broken", "Newly broken"),
+    "mended": ("Mended", "Mended"),
 }
+"""What is counted: one of it, several."""
+_ROUND = {1: "second", 60: "minute", 3600: "hour", 86_400: "day"}
 # Control characters have no place in HTML, and those that turn the direction of text spoil a table.
 _UNSHOWABLE = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
@@ -60,9 +65,11 @@ def to_html(report: Report) -> str:
             for severity, word in WORDS.items()
         ],
         since=SINCE,
+        interval=_interval(report.interval_s),
         charts=charts,
         shown_sources=SHOWN_SOURCES,
         shown_changes=SHOWN_CHANGES,
+        on_paper=ON_PAPER,
     )
 
 
@@ -81,6 +88,7 @@ def _environment() -> Environment:
         "number": _number,
         "time": _time,
         "link": _link,
+        "meaning": meaning_of,
     }
     return made
 
@@ -111,6 +119,14 @@ def _time(moment: int | str) -> str:
     if isinstance(moment, int):
         return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M:%S")
     return str(moment)[:19].replace("T", " ")
+
+
+def _interval(seconds: int) -> str:
+    """A stretch of time, as it stands after "each": second, 15 s, 5 min, 2 d."""
+    if seconds in _ROUND:
+        return _ROUND[seconds]
+    units = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+    return next(f"{seconds // unit:,} {name}" for unit, name in units if seconds >= unit)
 
 
 def _link(url: Any) -> Markup:

@@ -11,10 +11,10 @@ from typing import Any
 from crawlproj.items import PERMANENT, TRANSIENT, utc_timestamp
 from crawlproj.output.broken_links import ANCHOR, NO_LINKS_TO_THE_WEB
 from crawlproj.output.database import MEMORY_MB
-from crawlproj.output.report import broken
+from crawlproj.output.report import broken, unfetched
 from crawlproj.output.report.comparison import compare
 from crawlproj.output.report.model import BrokenLink, Interval, Listing, Problem, Report, Severity
-from crawlproj.output.report.problems import CHECKS, HOST, IS_LINK, REFUSED, UNREACHED, Check
+from crawlproj.output.report.problems import CHECKS, HOST, IS_LINK, Check
 from crawlproj.output.summary import SUMMARY
 from crawlproj.output.tables import Tables, open_tables
 from crawlproj.output.watching import Watch, unwatched
@@ -51,13 +51,15 @@ def read_report(
         found, counts_of_broken = broken.find(tables, folders)
         broken_total = sum(counts_of_broken.values())
         has_links = bool(tables.ask("SELECT 1 FROM links LIMIT 1"))
-        # A spider of the user's own has no rows of pages: only the ledger has counted them.
+        # A spider of the user's own has no rows of pages: only the ledger has counted them. If it
+        # has counted none either, the rows are all there.
         has_pages = bool(tables.ask("SELECT 1 FROM pages LIMIT 1")) or not summary.get("done")
         filtered = _counts_of(summary.get("filtered"))
         problems = [
             *_broken_problems(found, counts_of_broken),
             *_found_problems(tables, has_links, has_pages),
-            *_refusals(filtered),
+            *unfetched.silent_hosts(tables, _counts_of(summary.get("failed_hosts"))),
+            *unfetched.refusals(filtered),
         ]
         interval_s, intervals = _course(tables) if has_pages else (1, [])
         report = Report(
@@ -74,10 +76,12 @@ def read_report(
             broken=found,
             broken_total=broken_total,
             problems=sorted(problems, key=lambda one: list(Severity).index(one.severity)),
-            redirects=_listing(tables, ("url", "status", "to"), _REDIRECTS, MOST_ROWS),
+            redirects=_listing(tables, ("url", "status", "to"), "url", _REDIRECTS, MOST_ROWS),
             duplicates=_duplicates(tables),
-            slowest=_listing(tables, ("url", "ms", "bytes"), _SLOWEST, MOST_SHOWN),
-            largest=_listing(tables, ("url", "bytes", "ms", "type"), _LARGEST, MOST_SHOWN),
+            slowest=_listing(tables, ("url", "ms", "bytes"), "-ms", _SLOWEST, MOST_SHOWN),
+            largest=_listing(
+                tables, ("url", "bytes", "ms", "type"), "-bytes", _LARGEST, MOST_SHOWN
+            ),
             has_links=has_links,
             has_pages=has_pages,
         )
@@ -108,8 +112,14 @@ _FAILED_HOSTS = f"""
 SELECT {HOST} AS host, count(*) AS failed FROM failures GROUP BY host ORDER BY failed DESC, host
 """
 _REDIRECTS = "SELECT url, status, redirect_to FROM pages WHERE redirect_to <> '' ORDER BY url"
-_SLOWEST = "SELECT url, elapsed_ms, size FROM pages ORDER BY elapsed_ms DESC, url"
-_LARGEST = "SELECT url, size, elapsed_ms, content_type FROM pages ORDER BY size DESC, url"
+_HAS_CONTENT = "coalesce(redirect_to, '') = ''"
+_SLOWEST = (
+    f"SELECT url, elapsed_ms, size FROM pages WHERE {_HAS_CONTENT} ORDER BY elapsed_ms DESC, url"
+)
+_LARGEST = (
+    f"SELECT url, size, elapsed_ms, content_type FROM pages WHERE {_HAS_CONTENT} "
+    "ORDER BY size DESC, url"
+)
 
 
 def _summary(folders: Sequence[Path]) -> Mapping[str, Any]:
@@ -143,6 +153,9 @@ def _totals(
     duration_s = summary.get("duration_s") or ((last - first).total_seconds() if first else 0.0)
     if not has_pages:
         pages, size, hosts, workers = _ledger_of(summary)
+    elif not pages:
+        # A host that gave not even its robots.txt has no row anywhere.
+        hosts = max(hosts, _ledger_of(summary)[2])
     totals = {
         "pages": pages,
         "failures": tables.ask("SELECT count(*) FROM failures")[0][0],
@@ -215,15 +228,16 @@ def _round_interval(seconds: float) -> int:
     return next((step for step in steps if step >= seconds), days)
 
 
-def _listing(tables: Tables, columns: tuple[str, ...], sql: str, most: int) -> Listing:
+def _listing(tables: Tables, columns: tuple[str, ...], order: str, sql: str, most: int) -> Listing:
     total = tables.ask(f"SELECT count(*) FROM ({sql})")[0][0]
-    return Listing(columns, tables.ask(f"SELECT * FROM ({sql}) LIMIT {most}"), total)
+    rows = tables.ask(f"SELECT * FROM ({sql}) LIMIT {most}")
+    return Listing(columns, rows, total, order, " ".join(sql.split()) if total > most else "")
 
 
 def _hosts(tables: Tables, has_pages: bool) -> Listing:
     if has_pages:
-        return _listing(tables, HOST_COLUMNS, _HOSTS, MOST_HOSTS)
-    return _listing(tables, ("host", "failed"), _FAILED_HOSTS, MOST_HOSTS)
+        return _listing(tables, HOST_COLUMNS, "-pages", _HOSTS, MOST_HOSTS)
+    return _listing(tables, ("host", "failed"), "-failed", _FAILED_HOSTS, MOST_HOSTS)
 
 
 def _duplicates(tables: Tables) -> list[tuple[str, list[str], int]]:
@@ -256,8 +270,9 @@ def _found_problems(tables: Tables, has_links: bool, has_pages: bool) -> list[Pr
 
 
 def _problem(tables: Tables, check: Check) -> Problem:
-    cases = _listing(tables, check.columns, check.sql, MOST_ROWS)
-    return Problem(check.name, check.severity, check.title, check.advice, cases, check.sql)
+    cases = _listing(tables, check.columns, check.order, check.sql, MOST_ROWS)
+    told = check.name, check.severity, check.title, check.title_of_one, check.advice
+    return Problem(*told, cases, check.sql)
 
 
 _FAILED_SQL = (
@@ -295,6 +310,7 @@ def _broken_problems(found: list[BrokenLink], counts: broken.Counts) -> list[Pro
             "broken_links",
             Severity.ERROR,
             "Broken links",
+            "Broken link",
             "These pages are not there. Mend the links on the pages that have them.",
             _broken_listing(found, counts, _is_gone),
             _GONE_SQL,
@@ -303,6 +319,7 @@ def _broken_problems(found: list[BrokenLink], counts: broken.Counts) -> list[Pro
             "redirect_loops",
             Severity.ERROR,
             "Redirects in a circle",
+            "Redirect in a circle",
             "A browser gives up on these. Let one of the pages answer with content.",
             _broken_listing(found, counts, _is_loop),
         ),
@@ -310,6 +327,7 @@ def _broken_problems(found: list[BrokenLink], counts: broken.Counts) -> list[Pro
             "unreachable_links",
             Severity.WARNING,
             "Links that could not be had",
+            "Link that could not be had",
             "They failed each time they were asked, in a way that may pass: crawl again before you "
             "call them broken.",
             _broken_listing(found, counts, _may_pass),
@@ -319,8 +337,9 @@ def _broken_problems(found: list[BrokenLink], counts: broken.Counts) -> list[Pro
             "missing_places",
             Severity.WARNING,
             "Links to places that their page does not have",
+            "Link to a place that its page does not have",
             "The page is there, the part after # is not: the browser stays at its top.",
-            _broken_listing(found, counts, _is_place),
+            replace(_broken_listing(found, counts, _is_place), order=""),
         ),
     ]
     return [one for one in problems if one.cases.total]
@@ -335,33 +354,4 @@ def _broken_listing(
         (one.url, one, one.source_count, one.status or "", one.reason) for one in shown
     ]
     total = sum(count for what, count in counts.items() if belongs(*what))
-    return Listing(("url", "found on", "pages", "status", "reason"), rows, total)
-
-
-def _refusals(filtered: Mapping[str, int]) -> list[Problem]:
-    """Pages that were not asked for, and through no rule of the crawl: the ledger counts them."""
-    problems = [
-        Problem(
-            "unreached",
-            Severity.ERROR,
-            "Pages that were not asked for, since their host failed",
-            "It may be down, or refuse us: nothing is fetched of a host that does not give its "
-            "robots.txt. Begin them again with scrapy seed. scrapy why tells of a single URL.",
-            _counted(filtered, UNREACHED),
-        ),
-        Problem(
-            "robots",
-            Severity.NOTICE,
-            "Pages that robots.txt kept away",
-            "They were counted, not fetched. scrapy why tells of a single URL.",
-            _counted(filtered, REFUSED),
-        ),
-    ]
-    return [one for one in problems if one.cases.total]
-
-
-def _counted(filtered: Mapping[str, int], meanings: Mapping[str, str]) -> Listing:
-    rows: list[tuple[Any, ...]] = [
-        (meaning, filtered[reason]) for reason, meaning in meanings.items() if filtered.get(reason)
-    ]
-    return Listing(("why", "URLs"), rows, sum(count for _, count in rows))
+    return Listing(("url", "found on", "pages", "status", "reason"), rows, total, "-pages")

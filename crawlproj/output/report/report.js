@@ -16,7 +16,9 @@ for (const table of document.querySelectorAll("table.sortable")) {
     button.textContent = head.textContent;
     head.replaceChildren(button);
     button.addEventListener("click", () => {
-      const down = head.getAttribute("aria-sort") === "ascending";
+      // Of numbers people want the largest first, of words the first of the alphabet.
+      const before = head.getAttribute("aria-sort");
+      const down = before ? before === "ascending" : head.classList.contains("number");
       for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
       head.setAttribute("aria-sort", down ? "descending" : "ascending");
       const rows = [...body.rows];
@@ -30,11 +32,16 @@ for (const table of document.querySelectorAll("table.sortable")) {
     search.className = "search";
     search.placeholder = "Search";
     search.setAttribute("aria-label", "Search " + table.caption.textContent);
+    const found = document.createElement("p");
+    found.className = "rest";
+    found.setAttribute("role", "status");
     search.addEventListener("input", () => {
       const wanted = search.value.toLowerCase();
       for (const row of body.rows) row.hidden = !row.textContent.toLowerCase().includes(wanted);
+      const count = [...body.rows].filter((row) => !row.hidden).length;
+      found.textContent = wanted ? `${count || "None"} of the ${body.rows.length} shown` : "";
     });
-    table.parentElement.before(search);
+    table.parentElement.before(search, found);
   }
 }
 const openOnTarget = () => {
@@ -45,7 +52,7 @@ addEventListener("hashchange", openOnTarget);
 openOnTarget();
 let opened = [];
 addEventListener("beforeprint", () => {
-  opened = [...document.querySelectorAll("details:not([open]):not(.sql)")];
+  opened = [...document.querySelectorAll("details:not([open]):not(.sql, .numbers)")];
   for (const one of opened) one.open = true;
 });
 addEventListener("afterprint", () => {

@@ -33,7 +33,7 @@ def to_text(report: Report) -> str:
         f"{duration(totals['duration_s'])}, {totals['failures']:,} failed{_still_open(report)}",
     ]
     lines += [
-        f"  {MARKS[problem.severity]} {problem.cases.total:>8,}  {problem.title}"
+        f"  {MARKS[problem.severity]} {problem.cases.total:>8,}  {problem.heading}"
         for problem in report.problems
     ]
     if not report.problems:

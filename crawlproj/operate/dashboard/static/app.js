@@ -1,7 +1,7 @@
 // Which crawl is shown is in the address: #/ for all, #/NAME for one.
 
 import { CrawlPage } from "./crawl.js";
-import { byId, count, h, moment, rate, renew, state, table } from "./dom.js";
+import { byId, count, h, moment, rate, refresh, renew, state, table } from "./dom.js";
 import { listen } from "./server.js";
 
 let leave = () => {};
@@ -18,9 +18,14 @@ function show() {
 
 function showCrawl(main, crawl) {
   const page = new CrawlPage(main, crawl);
-  const stop = listen(crawl, (now) => page.update(now));
+  const missing = () => { if (!page.built) renew(main, h("p", { class: "note" }, "It is shown here as soon as it begins.")); };
+  const stop = listen(crawl, (now) => page.update(now), missing);
   return () => { stop(); page.close(); };
 }
+
+// Those that somebody works on, or waits for, first.
+const LIVE = ["running", "stopping", "paused"];
+const rank = (one) => (LIVE.includes(one.state) ? LIVE.indexOf(one.state) : LIVE.length);
 
 function showAll(main, crawls) {
   if (!crawls.length) {
@@ -38,7 +43,8 @@ function showAll(main, crawls) {
     { name: "workers", number: true, value: (one) => `${count(one.workers)}${one.late ? `, ${one.late} late` : ""}` },
     { name: "begun", value: (one) => moment(one.started_at) },
   ];
-  renew(main, h("section", { class: "panel" }, h("h2", {}, "All crawls on this Redis"), h("div", { class: "scroll" }, table("", columns, crawls))));
+  const rows = [...crawls].sort((a, b) => rank(a) - rank(b) || String(b.started_at).localeCompare(String(a.started_at)));
+  refresh(main, h("section", { class: "panel" }, h("h2", {}, "All crawls on this Redis"), h("div", { class: "scroll" }, table("", columns, rows))));
 }
 
 addEventListener("hashchange", show);

@@ -2,7 +2,7 @@
 
 import { chart } from "./charts.js";
 import { Dead } from "./dead.js";
-import { brief, count, counted, duration, h, moment, percent, rate, renew, size, state, table } from "./dom.js";
+import { brief, count, counted, duration, gauge, h, percent, rate, refresh, renew, size, state, table, zoned } from "./dom.js";
 import { flow } from "./flow.js";
 import { Hosts } from "./hosts.js";
 import { act, ask, dialog } from "./server.js";
@@ -57,14 +57,14 @@ export class CrawlPage {
     if (!this.built) this.build();
     const { parts } = this;
     this.head();
-    renew(parts.tiles, tiles(now));
+    refresh(parts.tiles, tiles(now));
     renew(parts.flow, flow(now, Math.max(280, parts.flow.clientWidth)));
-    renew(parts.workers, workers(now));
-    renew(parts.recent, recent(now));
-    renew(parts.errors, bars("dead", now.reasons), bars("filtered", now.filtered), bars("statuses", now.statuses));
+    refresh(parts.workers, workers(now));
+    refresh(parts.recent, recent(now));
+    refresh(parts.errors, bars("dead", now.reasons, now.meanings), bars("filtered", now.unfetched, now.meanings), bars("statuses", now.statuses, {}));
     this.patterns();
-    renew(parts.seen, seen(now.seen));
-    renew(parts.memory, memory(now));
+    refresh(parts.seen, seen(now.seen));
+    refresh(parts.memory, memory(now));
     this.dead.update(now);
   }
 
@@ -73,13 +73,13 @@ export class CrawlPage {
     const key = `${now.state} ${now.epoch} ${now.unreadable}`;
     if (this.shownHead === key) return;  // buttons keep the focus
     this.shownHead = key;
-    const isOver = ["finished", "stopped", "empty"].includes(now.state);
+    const isOver = isEnded(now);
     const button = (name, action, enabled) => h("button", { type: "button", id: `do-${action}`, disabled: !enabled, onclick: () => this.command(action) }, name);
     renew(this.parts.head, h("header", { class: "buttons" }, h("span", { id: "state" }, state(now.state)),
       button("Pause", "pause", now.state === "running"), button("Resume", "resume", now.state === "paused"),
       button("Stop", "stop", !isOver), h("button", { type: "button", id: "do-seeds", onclick: () => this.addSeeds() }, "Add seeds"),
       now.unreadable ? h("p", { class: "note", id: "unreadable" }, now.unreadable) : null,
-      h("span", { class: "note" }, now.started_at ? `since ${moment(now.started_at)}${now.finished_at ? `, until ${moment(now.finished_at)}` : ""}` : "not begun yet")));
+      h("span", { class: "note" }, now.started_at ? `since ${zoned(now.started_at)}${now.finished_at ? `, until ${zoned(now.finished_at)}` : ""}` : "not begun yet")));
   }
 
   async command(action) {
@@ -101,7 +101,7 @@ export class CrawlPage {
     if (!past) return;
     const { charts } = this.parts;
     if (past.rates.length < 2) {
-      renew(charts, h("p", { class: "note" }, "The past is written with heartbeats: come back in a minute."));
+      renew(charts, h("p", { class: "note" }, isEnded(this.now) ? "It was over too soon for a course: the past is written with heartbeats." : "The past is written with heartbeats: come back in a minute."));
       return;
     }
     const width = Math.max(280, Math.min(charts.clientWidth, 1400) / (charts.clientWidth > 900 ? 2 : 1) - 8);
@@ -138,15 +138,30 @@ export class CrawlPage {
       const url = event.target.elements.url.value.trim();
       renew(this.parts.why, h("p", { class: "note" }, "Looking …"));
       const found = await ask("why", this.crawl, { url }).catch((error) => ({ state: "unknown", text: error.message }));
-      const facts = Object.entries(found).filter(([name, value]) => !["text", "state"].includes(name) && value !== "" && value !== null);
       renew(this.parts.why, h("p", { role: "status", id: "why-answer" }, state(found.state), " ", found.text),
-        h("dl", { class: "facts" }, facts.map(([name, value]) => [h("dt", {}, name), h("dd", {}, String(value))])));
+        h("dl", { class: "facts" }, factsOf(found)));
     };
     return h("form", { class: "row", onsubmit: look },
       h("label", { class: "grow" }, "URL", h("input", { name: "url", type: "text", inputmode: "url", required: true, placeholder: "https://…", autocomplete: "off" })),
       h("button", {}, "Look it up"));
   }
 }
+
+const isEnded = (now) => ["finished", "stopped", "empty"].includes(now.state);
+
+// What is known of a URL beside the sentence that tells what became of it; what is null is in that sentence.
+const FACTS = {
+  fetched_at: ["fetched", (value) => zoned(value)], failed_at: ["given up", (value) => zoned(value)], due_at: ["due", (value) => zoned(value)],
+  host_next_s: ["next turn of its host", (value) => (value > 0 ? `in ${duration(value)}` : "now")], at_least_s: ["its own turn", (value) => `in ${duration(value)} at the earliest`],
+  content_type: ["type", String], size: ["size", size], links: ["links on it", count], elapsed_ms: ["took", (value) => `${count(value)} ms`],
+  depth: ["links away from a seed", count], false_positive: ["chance that this is a mistake", percent],
+  url: null, state: null, text: null, status: null, reason: null, attempts: null, ahead: null, priority: null, worker: null, referer: null, redirect_to: null, pattern: null, lease: null,
+};
+
+const factsOf = (found) => Object.entries(found).filter(([name, value]) => FACTS[name] !== null && value !== "" && value !== null).map(([name, value]) => {
+  const [words, shown] = FACTS[name] || [name.replaceAll("_", " "), String];
+  return [h("dt", {}, words), h("dd", {}, shown(value))];
+});
 
 const line = (name, kind, list, field) => ({ name, kind, values: list.map((one) => one[field]) });
 
@@ -190,7 +205,7 @@ function workers(now) {
 }
 
 function recent(now) {
-  if (!now.recent.length) return h("p", { class: "note" }, "Workers tell of them with their heartbeats.");
+  if (!now.recent.length) return h("p", { class: "note" }, isEnded(now) ? "No worker is at it any more, to tell of them." : "Workers tell of them with their heartbeats.");
   const columns = [
     { name: "URL", kind: "url", value: (one) => one.url },
     { name: "came to", value: (one) => one.reason || one.status },
@@ -200,20 +215,22 @@ function recent(now) {
   return h("div", { class: "scroll" }, table("", columns, now.recent.slice(0, 12)));
 }
 
-function bars(name, counts) {
+const KINDS = { dead: "dead", filtered: "filtered", statuses: "queued" };
+
+function bars(name, counts, meanings) {
   const ranked = Object.entries(counts).sort((a, b) => b[1] - a[1]);
   if (!ranked.length) return null;
   const most = ranked[0][1];
   const rest = ranked.slice(10).reduce((sum, one) => sum + one[1], 0);
   const shown = rest ? [...ranked.slice(0, 10), ["others", rest]] : ranked;
-  return [h("h3", {}, name), h("dl", { class: `bars b-${name}` }, shown.map(([word, value]) => h("div", {}, h("dt", {}, word),
-    h("dd", {}, h("meter", { min: 0, max: Math.max(most, value), value, "aria-label": `${word}: ${value}` })), h("dd", {}, count(value)))))];
+  return [h("h3", {}, name), h("dl", { class: "bars" }, shown.map(([word, value]) => h("div", {}, h("dt", {}, word, meanings[word] ? h("small", {}, meanings[word]) : null),
+    h("dd", {}, gauge(value / Math.max(most, value), KINDS[name], `${word}: ${value}`)), h("dd", {}, count(value)))))];
 }
 
 function seen(filter) {
   const share = filter.capacity ? filter.items / filter.capacity : 0;
   return [
-    h("meter", { min: 0, max: 1, value: share, "aria-label": `The seen filter is ${percent(share)} full` }),
+    gauge(share, "queued", `The seen filter is ${percent(share)} full`),
     h("p", {}, `${count(filter.items)} of ${count(filter.capacity)} URLs (${(share * 100).toFixed(1)} %); it grows by itself.`),
     h("p", {}, `Taken for known by mistake: expected ${percent(filter.expected_fp)}, measured ${percent(filter.measured_fp)}`
       + `${filter.audited ? ` of ${count(filter.audited)} that were checked` : ""}.`),
@@ -225,7 +242,7 @@ function memory(now) {
   if (!limit) return h("p", {}, `${size(used)} in use; no maxmemory is set.`);
   const lasts = now.memory_lasts_s === null ? "It does not grow." : `Full in ${duration(now.memory_lasts_s)}, if it goes on as in the last hour.`;
   return [
-    h("meter", { min: 0, max: 1, high: 0.85, value: used / limit, "aria-label": `Redis uses ${percent(used / limit)} of its memory` }),
+    gauge(used / limit, used / limit > 0.85 ? "leased" : "queued", `Redis uses ${percent(used / limit)} of its memory`),
     h("p", {}, `${size(used)} of ${size(limit)} (${(used / limit * 100).toFixed(1)} %). ${lasts}`),
     waiting ? h("p", {}, `${brief(waiting)} new links wait in workers for room.`) : null,
   ];

@@ -10,10 +10,11 @@ export class Dead {
     this.list = h("div", { class: "scroll" });
     this.reason = h("select", { id: "dead-reason", onchange: () => this.read() }, h("option", { value: "" }, "any"));
     this.host = h("input", { id: "dead-host", type: "search", autocomplete: "off", onchange: () => this.read() });
-    const button = (name, action) => h("button", { type: "button", id: `dead-${action}`, onclick: () => this.moveAll(action) }, name);
+    const button = (name, action) => h("button", { type: "button", id: `dead-${action}`, disabled: true, onclick: () => this.moveAll(action) }, name);
+    this.buttons = [button("Retry these", "retry"), button("Forget these", "forget")];
     this.element = h("section", { class: "panel", "aria-labelledby": "t-dead" },
       h("header", {}, h("h2", { id: "t-dead" }, "Dead letters"), h("div", { class: "buttons" },
-        h("label", {}, "reason", this.reason), h("label", {}, "host", this.host), button("Retry these", "retry"), button("Forget these", "forget"))), this.list);
+        h("label", {}, "reason", this.reason), h("label", {}, "host", this.host), this.buttons)), this.list);
   }
 
   close() {
@@ -35,6 +36,7 @@ export class Dead {
     if (dead !== undefined) this.shown = dead;
     const found = await ask("dead", this.crawl, { reason: this.reason.value, host: this.host.value.trim() }).catch((error) => ({ letters: [], error: error.message }));
     if (this.isClosed) return;
+    for (const one of this.buttons) one.disabled = !found.letters.length && found.is_all !== false;
     if (!found.letters.length) {
       renew(this.list, h("p", { class: "note" }, found.error || "None."));
       return;
@@ -44,7 +46,7 @@ export class Dead {
       { name: "URL", kind: "url", value: (one) => one.url },
       { name: "reason", value: (one) => one.reason },
       { name: "attempts", number: true, value: (one) => count(one.attempts) },
-      { name: "given up", value: (one) => moment(one.failed_at) },
+      { name: "given up", kind: "when", value: (one) => moment(one.failed_at) },
       { name: "found on", kind: "url", value: (one) => one.referer || (one.depth ? "" : "a seed") },
       { name: "", value: (one) => h("span", { class: "buttons" }, act1(one, "retry", "Retry"), act1(one, "forget", "Forget")) },
     ];

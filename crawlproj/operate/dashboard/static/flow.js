@@ -5,6 +5,7 @@ import { brief, count, counted, s } from "./dom.js";
 const NODE = 14;
 const LEAST = 3;
 const LETTER = 7.5; // What a letter of a label takes at most, on average.
+const SOFT_LETTER = 6.3; // The same of what stands below one.
 
 // From left to right where there is room, from top to bottom on a phone.
 export function flow(now, width) {
@@ -49,10 +50,11 @@ export function flow(now, width) {
   ribbon(queue, queue.y, hand, hand.y, through, "leased"),
   ribbon(hand, hand.y, done, done.y, now.done, "done"),
   ribbon(hand, hand.y + done.high, dead, dead.y, now.dead, "dead"),
-  nodes.map((node) => mark(node, isTall, width)));
+  nodes.map((node) => mark(node, isTall, width, columns[1] - columns[0] - NODE - 12)));
 }
 
-function mark(node, isTall, width) {
+// `room` is what a label has until the next column.
+function mark(node, isTall, width, room) {
   const high = Math.max(node.high, 1);
   const box = isTall ? { x: node.y, y: node.x, width: high, height: NODE } : { x: node.x, y: node.y, width: NODE, height: high };
   const [x, y] = isTall ? [node.y, node.x + NODE + 14] : [node.x + NODE + 6, node.y + 12];
@@ -63,6 +65,17 @@ function mark(node, isTall, width) {
   return [
     s("rect", { ...box, rx: 2, class: `f-${node.kind}` }),
     s("text", place, text),
-    node.below && !isTall ? s("text", { x, y: y + 15, class: "soft" }, node.below) : null,
+    isTall ? null : lines(node.below || "", room).map((line, at) => s("text", { x, y: y + 15 * (at + 1), class: "soft" }, line)),
   ];
+}
+
+// A text in as many lines as it needs.
+function lines(text, room) {
+  const found = [];
+  for (const word of text.split(" ").filter(Boolean)) {
+    const longer = `${found.at(-1)} ${word}`;
+    if (found.length && longer.length * SOFT_LETTER <= room) found[found.length - 1] = longer;
+    else found.push(word);
+  }
+  return found;
 }

@@ -1,9 +1,11 @@
 // Hosts, of which there may be millions: the server looks through them, and sends the first of an order.
 
-import { count, counted, duration, h, renew, shortened, state, table } from "./dom.js";
+import { count, counted, duration, h, isSelected, renew, shortened, state, table } from "./dom.js";
 import { act, ask, dialog, say } from "./server.js";
 import { treemap } from "./treemap.js";
 
+// The orders that the server knows in which the least comes first.
+const ASCENDING = ["host", "next"];
 const EVERY_MS = 5000;
 const SOON_MS = 700;
 
@@ -15,7 +17,7 @@ export class Hosts {
     this.list = h("div", { class: "scroll" });
     this.picture = h("div", { id: "part-picture" });
     this.progress = h("p", { class: "note", id: "hosts-progress" });
-    const typed = (event) => { this.text = event.target.value; clearTimeout(this.typing); this.typing = setTimeout(() => this.read(), 300); };
+    const typed = (event) => { this.text = event.target.value; clearTimeout(this.typing); this.typing = setTimeout(() => this.read(true), 300); };
     const search = h("label", {}, "name contains", h("input", { id: "host-search", type: "search", autocomplete: "off", spellcheck: "false", oninput: typed }));
     this.element = h("section", { class: "panel", "aria-labelledby": "t-hosts" },
       h("header", {}, h("h2", { id: "t-hosts" }, "Hosts"), search), this.picture, legend(), this.progress, this.list);
@@ -31,7 +33,9 @@ export class Hosts {
     this.isClosed = true;
   }
 
-  async read() {
+  // `isAsked`: the user has asked for another order or other hosts, and waits for them.
+  async read(isAsked = false) {
+    this.isAwaited ||= isAsked;
     clearTimeout(this.timer);
     const asked = { q: this.text, sort: this.sort };
     const found = await ask("hosts", this.crawl, asked).catch((error) => ({ error: error.message, hosts: [], is_over: true }));
@@ -44,10 +48,11 @@ export class Hosts {
     const more = found.matching > found.hosts.length ? `the first ${found.hosts.length} of ${count(found.matching)}` : count(found.hosts.length);
     this.progress.textContent = found.error || (found.is_over ? `${more} of ${counted(found.total, "host")}`
       : `${more}; looked at ${count(found.looked_at)} of ${counted(found.total, "host")} …`);
-    const sorter = (name) => () => { this.sort = name; this.read(); };
-    const column = (name, sort, value, number = true) => ({ name, number, sort: sorter(sort), sorted: this.sort === sort, value });
+    const sorter = (name) => () => { this.sort = name; this.read(true); };
+    const order = (sort) => (ASCENDING.includes(sort) ? "ascending" : "descending");
+    const column = (name, sort, value, number = true) => ({ name, number, sort: sorter(sort), sorted: this.sort === sort ? order(sort) : null, value });
     const columns = [
-      { ...column("host", "host", (one) => h("button", { type: "button", class: "small", onclick: () => this.detail(one) }, one.host), false), kind: "url" },
+      { ...column("host", "host", (one) => h("button", { type: "button", onclick: () => this.detail(one) }, one.host), false), kind: "url" },
       { name: "does", value: (one) => state(one.doing) },
       column("queued", "queued", (one) => count(one.queued)),
       column("pages", "pages", (one) => count(one.pages)),
@@ -60,7 +65,10 @@ export class Hosts {
       const [rows, more] = shortened(this, found.hosts, draw);
       renew(this.list, table("", columns, rows), more);
     };
-    if (!this.list.contains(document.activeElement)) draw();
+    // A host that has the focus stays where it is, and so does selected text, until the user asks for others.
+    const isBusy = isSelected(this.list) || this.list.querySelector("tbody :focus");
+    if (this.isAwaited || !isBusy) draw();
+    this.isAwaited = false;
     renew(this.picture, found.hosts.length ? treemap(found.hosts, Math.max(280, this.picture.clientWidth), (one) => this.detail(one)) : null);
   }
 

@@ -38,9 +38,11 @@ export function say(text, isBad) {
   silence = setTimeout(() => { said.hidden = true; }, 8000);
 }
 
-// News of a crawl, or of all; returns how to stop listening. A browser does not try again by itself when the
+const clockOf = (ms) => new Date(ms).toLocaleTimeString([], { timeZoneName: "short" });
+
+// News of a crawl, or of all; returns how to stop listening. `onMissing` is told that there is no such crawl. A browser does not try again by itself when the
 // answer was no: the crawl may not have begun, or the dashboard may have been started anew.
-export function listen(crawl, onNews) {
+export function listen(crawl, onNews, onMissing) {
   let lostSince = 0;
   let source = null;
   let again = 0;
@@ -52,16 +54,17 @@ export function listen(crawl, onNews) {
   const told = (event) => {
     const news = JSON.parse(event.data);
     lostSince = 0;
-    connection.textContent = `As of ${new Date(news.at_s * 1000).toLocaleTimeString()}`;
-    lost(news.error ? `Redis cannot be read since ${new Date(news.error_since_s * 1000).toLocaleTimeString()}: ${news.error}. What is shown is older.` : "");
+    connection.textContent = news.at_s ? `As of ${clockOf(news.at_s * 1000)}` : "Connecting …";
+    lost(news.error ? `Redis cannot be read since ${clockOf(news.error_since_s * 1000)}: ${news.error}. What is shown is older.` : "");
     if (news.value) onNews(news.value);
   };
   const failed = async () => {
     lostSince ||= Date.now();
     const answer = await fetch(`/api/status/${encodeURIComponent(crawl || "-")}`).catch(() => null);
     if (answer && answer.status === 401) location.reload();
-    lost(answer && answer.status === 404 && crawl ? `There is no crawl ${crawl} yet.`
-      : `The dashboard has not answered since ${new Date(lostSince).toLocaleTimeString()}. Crawls go on without it.`);
+    const isMissing = answer && answer.status === 404 && crawl;
+    lost(isMissing ? `There is no crawl ${crawl} yet.` : `The dashboard has not answered since ${clockOf(lostSince)}. Crawls go on without it.`);
+    if (isMissing) onMissing();
     if (source.readyState === EventSource.CLOSED) again = setTimeout(open, 2000);
   };
   const open = () => {

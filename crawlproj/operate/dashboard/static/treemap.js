@@ -10,21 +10,36 @@ export function treemap(hosts, width, onPick) {
   const whole = items.reduce((sum, one) => sum + one.value, 0) || 1;
   for (const one of items) one.area = one.value / whole * width * HEIGHT;
   const cells = [];
+  const shared = sharedStart(hosts.map(nameOf));
   squarify(items, { x: 0, y: 0, w: width, h: HEIGHT }, cells);
   return s("svg", {
     viewBox: `0 0 ${width} ${HEIGHT}`, height: HEIGHT, role: "img",
     "aria-label": `${counted(hosts.length, "host")}, each an area by its pages; the table below has the same`,
-  }, cells.map((cell) => draw(cell, onPick)));
+  }, cells.map((cell) => draw(cell, onPick, shared)));
 }
 
-function draw({ item, x, y, w, h: high }, onPick) {
+// How many letters all names begin with: where there is no room for a name, they are left out first.
+function sharedStart(names) {
+  let long = names.length > 1 ? Math.min(...names.map((name) => name.length)) - 1 : 0;
+  while (long > 0 && names.some((name) => name.slice(0, long) !== names[0].slice(0, long))) long -= 1;
+  return long;
+}
+
+const shortened = (name, fits, shared) => {
+  if (name.length <= fits) return name;
+  const end = shared > 1 ? `…${name.slice(shared)}` : name;
+  return end.length <= fits ? end : `${end.slice(0, fits - 1)}…`;
+};
+
+const nameOf = (host) => host.host.replace(/^https?:\/\//, "");
+
+function draw({ item, x, y, w, h: high }, onPick, shared) {
   const { host } = item;
   const kind = host.doing === "done" ? "over" : host.doing;
   const known = host.pages + host.queued;
   const full = known ? high * host.pages / known : 0;
-  const name = host.host.replace(/^https?:\/\//, "");
-  const fits = Math.floor((w - 8) / 6.8);
-  const shown = high > 16 && fits > 3 ? (name.length > fits ? `${name.slice(0, fits - 1)}…` : name) : "";
+  const fits = Math.floor((w - 10) / 7.2);
+  const shown = high > 16 && fits > 3 ? shortened(nameOf(host), fits, shared) : "";
   return s("g", { onclick: () => onPick(host) },
     s("title", {}, `${host.host}: ${counted(host.pages, "page")}, ${count(host.queued)} queued, ${host.doing}`),
     s("rect", { x, y, width: w, height: high, class: `cell cell-back f-${kind}` }),
