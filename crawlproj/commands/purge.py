@@ -8,7 +8,7 @@ from scrapy.exceptions import UsageError
 
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.refusals import CrawlDamaged
-from crawlproj.operate import purge, status
+from crawlproj.operate import crawls, purge, status
 from crawlproj.operate.command import FrontierCommand, show
 from crawlproj.operate.progress_line import progress
 from crawlproj.plural import counted, plural
@@ -24,6 +24,9 @@ class Command(FrontierCommand):
         parser.add_argument("--yes", action="store_true", help="yes, delete it")
 
     async def work(self, frontier: Frontier, rest: list[str], opts: argparse.Namespace) -> int:
+        if not await crawls.is_known(frontier, await self._seeds_key(frontier)):
+            show(opts, {"purged": False}, f"{frontier.crawl}: no such crawl in this Redis")
+            return 1
         try:
             now = await status.read(frontier)
         except CrawlDamaged:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 CRAWL = "crawl"
 """The argument that names the crawl, of every spider."""
+SEEDS = "seeds"
+"""The argument that may be empty: seeds can come later, and from elsewhere."""
 
 
 class Option(NamedTuple):
@@ -75,12 +77,20 @@ def names_connections(settings: Mapping[str, Any]) -> bool:
 
 
 def take_arguments(settings: BaseSettings, given: Mapping[str, Any]) -> None:
-    """Make settings of the arguments that a spider was given by `-a`; stop at a misspelt one."""
+    """Make settings of the arguments that a spider was given by `-a`; stop at a misspelt one, and
+    at one without a value."""
     refuse_unknown_arguments(given)
     for name, value in given.items():
-        if name == CRAWL and not str(value).strip():  # as an unset variable of a shell leaves it
-            raise ConfigError(f"-a {name}={value}: give a name, or leave it out for the spider's")
+        _refuse_empty(name, value)
         settings.set(arguments()[name], value, priority="cmdline")
+
+
+def _refuse_empty(name: str, value: Any) -> None:
+    """As an unset variable of a shell leaves it: without the argument there would be no limit."""
+    if name == SEEDS or not isinstance(value, str) or value.strip():
+        return
+    spec = next(spec for spec in fields(Config) if spec.metadata["argument"] == name)
+    raise ConfigError(f"-a {name}={value}: {spec.metadata['accepts'].expected}, or leave it out")
 
 
 def take_crawl_name(settings: BaseSettings, given: Mapping[str, Any]) -> None:

@@ -93,7 +93,9 @@ def test_scrapy_lists_every_command(fleet: Fleet) -> None:
     [
         (["crawl", "site", "-a", "depth=x"], ["depth=x", "whole number, 0 or more"]),
         (["crawl", "site", "-a", "seed=http://a"], ["no such argument", "did you mean seeds?"]),
-        (["crawl", "site", "-a", "crawl= "], ["-a crawl= : give a name, or leave it out"]),
+        (["crawl", "site", "-a", "crawl= "], ["-a crawl= : give a name of", "or leave it out"]),
+        (["crawl", "site", "-a", "pages="], ["-a pages=: give a whole number", "leave it out"]),
+        (["fleet", "site", "-a", "minutes= "], ["-a minutes= : give minutes", "leave it out"]),
         (["crawl", "site", "-a", "depth"], ["-a NAME=VALUE"]),
         (["crawl", "site", "-a", "seeds=a.example"], ["seeds: ", "a.example"]),
         (["crawl", "site", "-a", "seeds=@/none"], ["/none", "cannot be read"]),
@@ -186,7 +188,33 @@ ABOUT_A_CRAWL = [
     ["purge", "--yes"],
     ["why", "http://a.test/"],
     ["dead"],
+    ["patterns"],
 ]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["purge", "--yes"], {"purged": False}),
+        (["patterns"], []),
+        (["patterns", "--release", "all"], {"released": [], "queued": 0}),
+    ],
+    ids=str,
+)
+def test_scripts_are_told_no_of_a_crawl_that_redis_does_not_know(
+    fleet: Fleet, words: list[str], told: object
+) -> None:
+    name, *rest = words
+    ended = fleet.command(name, "sight", *rest, "--json")
+    assert (ended.returncode, ended.stderr, json_of(ended)) == (1, "", told)
+
+
+def test_seeds_that_wait_are_purged_before_there_is_a_crawl(
+    fleet: Fleet, redis_server: RedisServer
+) -> None:
+    redis_server.cli("lpush", "sight:start_urls", "http://a.test/")
+    assert json_of(fleet.command("purge", "sight", "--yes", "--json")) == {"purged": True}
+    assert redis_server.cli("exists", "sight:start_urls") == "0"
 
 
 @pytest.mark.parametrize("words", ABOUT_A_CRAWL, ids=" ".join)
