@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING
 from crawlproj.errors import ConfigError
 from crawlproj.operate.command import check_file
 from crawlproj.operate.files_command import FilesCommand
+from crawlproj.operate.option_values import megabytes, time_limit
 from crawlproj.operate.plain_text import printable
 
 if TYPE_CHECKING:
@@ -34,10 +35,10 @@ class Command(FilesCommand):
         )
         parser.add_argument("-o", "--output", metavar="FILE", help="where to write the answer")
         parser.add_argument(
-            "--timeout", metavar="S", type=float, default=300, help="seconds to wait (300)"
+            "--timeout", metavar="S", type=time_limit, default=300, help="seconds to wait (300)"
         )
         parser.add_argument(
-            "--memory", metavar="MB", type=int, default=512, help="megabytes it may take (512)"
+            "--memory", metavar="MB", type=megabytes, default=512, help="megabytes to take (512)"
         )
 
     def act(self, args: list[str], opts: argparse.Namespace) -> int:

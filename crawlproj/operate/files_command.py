@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from crawlproj.config import Config
-from crawlproj.operate.command import ProjectCommand, offer_json
+from crawlproj.operate.command import ProjectCommand, check_crawl, offer_json
 from crawlproj.output.folder import crawl_folders
 
 
@@ -29,4 +29,5 @@ class FilesCommand(ProjectCommand):
         if not args:
             raise self.wrong_use("give the crawl's name")
         crawl, *others = args
+        check_crawl(crawl)
         return crawl_folders(self.output, crawl, others)
