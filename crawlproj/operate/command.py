@@ -216,7 +216,7 @@ def hide_usage(parser: argparse.ArgumentParser) -> None:
     """Say what is wrong with the arguments without showing the usage first."""
 
     def error(message: str) -> NoReturn:
-        print(" ".join(message.split()), file=sys.stderr)
+        print_error(" ".join(message.split()))
         sys.exit(2)
 
     parser.error = error  # type: ignore[method-assign]
