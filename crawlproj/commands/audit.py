@@ -10,6 +10,7 @@ from crawlproj.config import Config
 from crawlproj.errors import ConfigError
 from crawlproj.operate.audit import FORMATS, Evidence, HostAudit, Limits, audit, read_evidence
 from crawlproj.operate.command import ProjectCommand, offer_json, show
+from crawlproj.operate.option_values import count, seconds
 from crawlproj.operate.request_log import Logged
 from crawlproj.plural import counted
 
@@ -27,13 +28,13 @@ class Command(ProjectCommand):
         super().add_options(parser)
         parser.add_argument(
             "--delay",
-            type=_seconds,
+            type=seconds,
             metavar="S",
             help="seconds each connection of a host must rest (POLITENESS_DELAY)",
         )
         parser.add_argument(
             "--per-host",
-            type=_connections,
+            type=count,
             metavar="N",
             help="connections a host may have at a time (POLITENESS_PER_HOST)",
         )
@@ -107,17 +108,3 @@ def _line(one: HostAudit, width: int) -> str:
         f"{one.host:<{width}}  {one.requests:>8,}  {gap:>12}  {one.most_at_once:>12}  "
         f"{robots:<14}  {verdict}"
     )
-
-
-def _seconds(text: str) -> float:
-    value = float(text)
-    if not 0 <= value <= 86_400:
-        raise argparse.ArgumentTypeError(f"{text}: give seconds, 0 to 86400")
-    return value
-
-
-def _connections(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text}: give a whole number, 1 or more")
-    return value

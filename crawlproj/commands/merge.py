@@ -7,9 +7,9 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from crawlproj.errors import ConfigError
-from crawlproj.operate.command import show
+from crawlproj.operate.command import check_folder, show
 from crawlproj.operate.files_command import FilesCommand
+from crawlproj.operate.option_values import megabytes
 from crawlproj.operate.progress_line import progress
 
 
@@ -35,7 +35,7 @@ class Command(FilesCommand):
             help="order of the rows; --sort=-size for the largest first (by time)",
         )
         parser.add_argument(
-            "--memory", metavar="MB", type=int, default=512, help="megabytes that it may take (512)"
+            "--memory", metavar="MB", type=megabytes, default=512, help="megabytes to take (512)"
         )
 
     def act(self, args: list[str], opts: argparse.Namespace) -> int:
@@ -44,9 +44,8 @@ class Command(FilesCommand):
         formats = tuple(dict.fromkeys(filter(None, opts.format.lower().split(","))))
         wish = Wish(formats, opts.sort, opts.memory)
         wish.check()
+        check_folder(opts.output)
         sources = self.folders(args)
-        if opts.output and Path(opts.output).is_file():
-            raise ConfigError(f"-o {opts.output}: that is a file; give a folder")
         to = Path(opts.output) if opts.output else self.output / args[0]
         with progress() as watch:
             report = merge(sources, to, wish, watch=watch)

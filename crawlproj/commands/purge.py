@@ -11,7 +11,7 @@ from scrapy.exceptions import UsageError
 from crawlproj.errors import ConfigError
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.refusals import CrawlDamaged
-from crawlproj.operate import purge, status
+from crawlproj.operate import crawls, purge, status
 from crawlproj.operate.command import FrontierCommand, connected, show
 from crawlproj.operate.progress_line import progress
 from crawlproj.plural import counted, plural
@@ -50,6 +50,9 @@ class Command(FrontierCommand):
         return 0
 
     async def work(self, frontier: Frontier, rest: list[str], opts: argparse.Namespace) -> int:
+        if not await crawls.is_known(frontier, await self._seeds_key(frontier)):
+            show(opts, {"purged": False}, f"{frontier.crawl}: no such crawl in this Redis")
+            return 1
         try:
             now = await status.read(frontier)
         except CrawlDamaged:

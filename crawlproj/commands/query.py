@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,8 @@ from typing import IO, TYPE_CHECKING
 from crawlproj.errors import ConfigError
 from crawlproj.operate.command import check_file
 from crawlproj.operate.files_command import FilesCommand
+from crawlproj.operate.hard_limits import end_at_once, limit_memory
+from crawlproj.operate.option_values import megabytes, time_limit
 from crawlproj.operate.plain_text import printable
 
 if TYPE_CHECKING:
@@ -34,10 +37,10 @@ class Command(FilesCommand):
         )
         parser.add_argument("-o", "--output", metavar="FILE", help="where to write the answer")
         parser.add_argument(
-            "--timeout", metavar="S", type=float, default=300, help="seconds to wait (300)"
+            "--timeout", metavar="S", type=time_limit, default=300, help="seconds to wait (300)"
         )
         parser.add_argument(
-            "--memory", metavar="MB", type=int, default=512, help="megabytes it may take (512)"
+            "--memory", metavar="MB", type=megabytes, default=512, help="megabytes to take (512)"
         )
 
     def act(self, args: list[str], opts: argparse.Namespace) -> int:
@@ -47,11 +50,32 @@ class Command(FilesCommand):
             raise self.wrong_use("give the crawl's name and a question")
         crawl, sql, *folders = args
         check_file(opts.output)
-        query = Query(sys.stdin.read() if sql == "-" else sql, opts.timeout, opts.memory)
-        query.check()
-        sources = self.folders([crawl, *folders])
-        _answer(query, sources, opts)
+        with _own_temporary_folder() as folder:
+            left = [folder, *([_unfinished(opts.output)] if opts.output else [])]
+            query = Query(
+                sys.stdin.read() if sql == "-" else sql,
+                opts.timeout,
+                opts.memory,
+                on_overdue=lambda text: end_at_once(text, *left),
+            )
+            query.check()
+            sources = self.folders([crawl, *folders])
+            limit_memory(opts.memory)
+            _answer(query, sources, opts)
         return 0
+
+
+@contextmanager
+def _own_temporary_folder() -> Iterator[Path]:
+    """For all temporary files of this process, so that there is one thing to remove at its end,
+    however that comes."""
+    before = tempfile.tempdir
+    with tempfile.TemporaryDirectory(prefix="crawlproj-query-", ignore_cleanup_errors=True) as made:
+        tempfile.tempdir = made
+        try:
+            yield Path(made)
+        finally:
+            tempfile.tempdir = before
 
 
 def _answer(query: Query, sources: list[Path], opts: argparse.Namespace) -> None:
@@ -73,13 +97,17 @@ def _answer(query: Query, sources: list[Path], opts: argparse.Namespace) -> None
             answers.write_table(answer, file, printable)
 
 
+def _unfinished(output: str) -> Path:
+    return Path(output).with_name(f".{Path(output).name}.unfinished")
+
+
 @contextmanager
 def _written(output: str | None) -> Iterator[IO[str]]:
     """Standard output, or a file that appears when it is whole."""
     if output is None:
         yield sys.stdout
         return
-    unfinished = Path(output).with_name(f".{Path(output).name}.unfinished")
+    unfinished = _unfinished(output)
     try:
         with unfinished.open("w", encoding="utf-8", newline="") as file:
             yield file

@@ -8,6 +8,7 @@ from pathlib import Path
 from crawlproj.errors import ConfigError
 from crawlproj.operate.command import check_file, show
 from crawlproj.operate.files_command import FilesCommand
+from crawlproj.operate.option_values import megabytes
 from crawlproj.operate.progress_line import progress
 
 FILE = "report.html"
@@ -26,7 +27,7 @@ class Command(FilesCommand):
             "--against", metavar="FOLDER", help="files of an earlier crawl to compare with"
         )
         parser.add_argument(
-            "--memory", metavar="MB", type=int, default=256, help="megabytes it may take (256)"
+            "--memory", metavar="MB", type=megabytes, default=256, help="megabytes to take (256)"
         )
 
     def act(self, args: list[str], opts: argparse.Namespace) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from crawlproj.operate.command import show
+from crawlproj.operate.command import check_folder, show
 from crawlproj.operate.files_command import FilesCommand
 from crawlproj.plural import counted
 
@@ -27,6 +27,7 @@ class Command(FilesCommand):
         from crawlproj.output.sitemap_writing import host_of, write_sitemap  # DuckDB is large
         from crawlproj.output.tables import open_tables
 
+        check_folder(opts.output)
         sources = self.folders(args)
         out = Path(opts.output) if opts.output else self.output / args[0]
         with open_tables(sources) as tables:

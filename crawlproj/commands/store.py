@@ -9,7 +9,14 @@ from pathlib import Path
 
 from crawlproj.config import Config, checked
 from crawlproj.errors import ConfigError
-from crawlproj.operate.command import ProjectCommand, check_file, offer_json, print_error, show
+from crawlproj.operate.command import (
+    ProjectCommand,
+    check_crawl,
+    check_file,
+    offer_json,
+    print_error,
+    show,
+)
 from crawlproj.output.store.opening import open_database
 from crawlproj.output.store.tables import Database
 from crawlproj.plural import counted
@@ -38,6 +45,7 @@ class Command(ProjectCommand):
         assert self.settings is not None
         if not args:
             raise self.wrong_use("give the crawl's name")
+        check_crawl(args[0])
         if opts.output and opts.get is None:
             raise ConfigError("-o goes with --get")
         check_file(opts.output)

@@ -28,6 +28,8 @@ TYPES = (TEXT, WHOLE, NUMBER, ADDRESS)
 EVERY_PAGE = "page"
 """The record of fields that stand outside of any table."""
 MATCH = "match"
+MERGING_COLUMNS = ("rowid", "_part", "_format")
+"""Which merging has beside those of the rows."""
 OWN_COLUMNS = ("url", "record", "fetched_at", "lease")
 """Of each row, beside its fields."""
 MOST_BYTES = 100_000
@@ -97,6 +99,11 @@ def parse(text: str) -> tuple[Record, ...]:
         raise ExtractError(str(error)) from None
     outside = {name: value for name, value in found.items() if not _is_record(value)}
     tables = {name: value for name, value in found.items() if _is_record(value)}
+    if outside and EVERY_PAGE in tables:
+        raise ExtractError(
+            f"[{EVERY_PAGE}]: that is the record of the fields outside of any table; give it "
+            "another name"
+        )
     if outside:
         tables = {EVERY_PAGE: outside, **tables}
     records = tuple(_record(name, table) for name, table in tables.items())
@@ -142,6 +149,8 @@ def _fields(record: str, table: Mapping[str, Any]) -> Iterator[Field]:
         _check_name(name, where)
         if name.lower() in OWN_COLUMNS:
             raise ExtractError(f"{where}: every row has that column already; give another name")
+        if name.lower() in MERGING_COLUMNS:
+            raise ExtractError(f"{where}: scrapy merge needs that name; give another")
         yield _field(name, {"css": value} if isinstance(value, str) else value, where)
 
 
@@ -180,11 +189,45 @@ def _selector(options: Mapping[str, Any], where: str) -> etree.XPath:
         raise ExtractError(f"{where}: {kind} is a selector in quotes")
     try:
         path = HTMLTranslator().css_to_xpath(selector) if kind == "css" else selector
-        return etree.XPath(path, namespaces=_NAMESPACES, smart_strings=False)
-    except (SyntaxError, ValueError) as error:  # of cssselect and lxml; neither names the other's
+        find = _xpath(path)
+        _try(path, find)
+        return find
+    except _WRONG_SELECTORS as error:
         raise ExtractError(f"{where}: {selector!r} is no {_KINDS[kind]}: {error}") from None
 
 
+def _xpath(path: str) -> etree.XPath:
+    return etree.XPath(path, namespaces=_NAMESPACES, smart_strings=False)
+
+
+def _try(path: str, find: etree.XPath) -> None:
+    """Raise for functions, prefixes and variables that are not there, which only a page would show
+    else. What is in a condition is not evaluated where there are no elements: each function that
+    is named is called without arguments, too, and may say that they are missing."""
+    find(_NO_PAGE)
+    bare = _LITERAL.sub("''", path)
+    for prefix in _PREFIX.findall(bare):
+        if prefix not in _NAMESPACES:
+            raise ValueError(f"Undefined namespace prefix {prefix}")
+    if variable := _VARIABLE.search(bare):
+        raise ValueError(f"Undefined variable {variable[0]}")
+    for function in _FUNCTION.findall(bare):
+        try:
+            _xpath(f"{function}()")(_NO_PAGE)
+        except etree.XPathEvalError as error:
+            if "Unregistered" in str(error):
+                raise ValueError(f"Unregistered function {function}") from None
+        except (etree.XPathError, TypeError, ValueError):  # arguments that are missing
+            pass
+
+
+_NO_PAGE = etree.Element("html")
+_LITERAL = re.compile(r"\"[^\"]*\"|'[^']*'")
+_PREFIX = re.compile(r"(?<![\w.:-])([A-Za-z_][\w.-]*):(?!:)")
+_VARIABLE = re.compile(r"\$[\w.:-]+")
+_FUNCTION = re.compile(r"(?<![\w.:-])(?!(?:and|or|div|mod)\b[^-\w])([A-Za-z_][\w.:-]*)\s*\(")
+# Of cssselect, lxml, and lxml's regular expressions; none names another's.
+_WRONG_SELECTORS = (SyntaxError, ValueError, etree.XPathError, re.error)
 _KINDS = {"css": "selector of CSS", "xpath": "XPath"}
 
 

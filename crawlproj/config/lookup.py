@@ -19,13 +19,8 @@ if TYPE_CHECKING:
 
 CRAWL = "crawl"
 """The argument that names the crawl, of every spider."""
-
-
-NEVER_EMPTY = {
-    CRAWL: "give a name, or leave it out for the spider's",
-    "seeds": "give URLs, or leave it out to wait for seeds that are pushed",
-}
-"""Arguments that an unset variable of a shell leaves without a value, though one was meant."""
+SEEDS = "seeds"
+"""The argument without which a worker waits for seeds."""
 
 
 class Option(NamedTuple):
@@ -87,12 +82,25 @@ def names_content_types(settings: Mapping[str, Any]) -> bool:
 
 
 def take_arguments(settings: BaseSettings, given: Mapping[str, Any]) -> None:
-    """Make settings of the arguments that a spider was given by `-a`; stop at a misspelt one."""
+    """Make settings of the arguments that a spider was given by `-a`; stop at a misspelt one, and
+    at one without a value."""
     refuse_unknown_arguments(given)
     for name, value in given.items():
-        if name in NEVER_EMPTY and not str(value).strip(" ,"):
-            raise ConfigError(f"-a {name}={value}: {NEVER_EMPTY[name]}")
+        _refuse_empty(name, value)
         settings.set(arguments()[name], value, priority="cmdline")
+
+
+def _refuse_empty(name: str, value: Any) -> None:
+    """As an unset variable of a shell leaves it: without the argument there would be no limit, and
+    nothing to begin with."""
+    if not isinstance(value, str) or value.strip(" ,\t\n"):
+        return
+    if name == SEEDS:
+        text = "give URLs, or leave it out to wait for seeds that are pushed"
+    else:
+        spec = next(spec for spec in fields(Config) if spec.metadata["argument"] == name)
+        text = f"{spec.metadata['accepts'].expected}, or leave it out"
+    raise ConfigError(f"-a {name}={value}: {text}")
 
 
 def take_crawl_name(settings: BaseSettings, given: Mapping[str, Any]) -> None:

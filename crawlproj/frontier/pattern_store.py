@@ -65,7 +65,10 @@ async def changes(shard: Shard) -> int:
 
 
 async def kept(shards: Sequence[Shard], patterns: Iterable[Pattern]) -> list[int]:
-    """How many URLs of each pattern, on any of the crawl's shards, would come back."""
+    """How many URLs of each pattern, on any of the crawl's shards, would come back. A crawl that
+    is not there has neither patterns nor shards."""
+    if not shards:
+        return []
     pipeline = shards[0].client.pipeline(transaction=False)
     for one in patterns:
         pipeline.llen(keys.set_aside(shards[0].crawl, one.shard, one.host, one.pattern))

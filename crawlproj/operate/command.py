@@ -119,6 +119,7 @@ class FrontierCommand(ProjectCommand):
     def act(self, args: list[str], opts: argparse.Namespace) -> int:
         if not args:
             raise self.wrong_use("give the crawl's name")
+        check_crawl(args[0])
         self.check(args[1:], opts)
         return asyncio.run(self._connected(args, opts))
 
@@ -175,15 +176,30 @@ def refuse_empty(opts: argparse.Namespace, *names: str) -> None:
             raise ConfigError(f"--{name}: it has no value; leave it out, or give one")
 
 
+def check_crawl(name: str) -> None:
+    """Refuse a name that is none of a crawl's: its folder would be that of all crawls."""
+    if Path(name).name in ("", ".."):
+        raise ConfigError(f"{name!r}: no name of a crawl; scrapy crawls lists those that there are")
+
+
 def check_file(given: str | None, option: str = "-o") -> None:
     """Refuse a file to write to that cannot be there, before any work is done for it."""
     if given is None:
         return
     if Path(given).is_dir():
         raise ConfigError(f"{option} {given}: that is a folder; give a file")
+    if Path(given).exists() and not Path(given).is_file():
+        # What is written takes the place of what is there: of a device, too.
+        raise ConfigError(f"{option} {given}: that is a device; give a file")
     if not Path(given).parent.is_dir():
         missing = f"there is no folder {Path(given).parent}; make it first"
         raise ConfigError(f"{option} {given}: {missing}")
+
+
+def check_folder(given: str | None, option: str = "-o") -> None:
+    """Refuse a folder to write to that is a file, or a device, before any work is done for it."""
+    if given is not None and Path(given).exists() and not Path(given).is_dir():
+        raise ConfigError(f"{option} {given}: that is a file; give a folder")
 
 
 def show(opts: argparse.Namespace, found: Any, text: str) -> None:
@@ -200,7 +216,7 @@ def hide_usage(parser: argparse.ArgumentParser) -> None:
     """Say what is wrong with the arguments without showing the usage first."""
 
     def error(message: str) -> NoReturn:
-        print(" ".join(message.split()), file=sys.stderr)
+        print_error(" ".join(message.split()))
         sys.exit(2)
 
     parser.error = error  # type: ignore[method-assign]

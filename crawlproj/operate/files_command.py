@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from crawlproj.config import Config
-from crawlproj.operate.command import ProjectCommand, offer_json
+from crawlproj.operate.command import ProjectCommand, check_crawl, offer_json
 from crawlproj.operate.project_spiders import ADDON, writes_files
 from crawlproj.output.folder import NothingThere, crawl_folders
 
@@ -30,6 +30,7 @@ class FilesCommand(ProjectCommand):
         if not args:
             raise self.wrong_use("give the crawl's name")
         crawl, *others = args
+        check_crawl(crawl)
         try:
             return crawl_folders(self.output, crawl, others)
         except NothingThere as error:

@@ -11,7 +11,7 @@ import difflib
 import re
 import shutil
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,8 @@ from crawlproj.output.sql import copy_options, literal
 from crawlproj.output.tables import TABLES, open_tables
 
 TIMEOUT_S = 300.0
+GRACE_S = 2.0
+"""How long an interrupted question has to end. Inside of one function DuckDB does not look up."""
 ROWS_AT_ONCE = 1000
 _NO_TABLE = re.compile(r"Table with name (\S+) does not exist")
 _QUESTIONS = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
@@ -53,6 +55,9 @@ class Query:
     sql: str
     timeout_s: float = TIMEOUT_S
     memory_mb: int = MEMORY_MB
+    on_overdue: Callable[[str], None] | None = None
+    """Called, in a thread of its own, with what to say when the question could not even be
+    interrupted: nothing but the end of the process ends it then."""
 
     def check(self) -> None:
         """Raise QueryError if this is no question, or several."""
@@ -92,14 +97,31 @@ class Query:
             tables.make_for(self.sql)
             writable = tables.folder / "written"
             writable.mkdir()
-            with tables.sealed(writable) as connection:
-                timer = threading.Timer(self.timeout_s, connection.interrupt)
-                timer.daemon = True
-                timer.start()
-                try:
-                    yield connection, writable
-                finally:
-                    timer.cancel()
+            with (
+                tables.sealed(writable) as connection,
+                self._limited(connection.interrupt),
+            ):
+                yield connection, writable
+
+    @contextmanager
+    def _limited(self, interrupt: Callable[[], None]) -> Iterator[None]:
+        timers = [threading.Timer(self.timeout_s, interrupt)]
+        if self.on_overdue is not None:
+            wait_s = self.timeout_s + GRACE_S
+            timers.append(threading.Timer(wait_s, self.on_overdue, [self.too_late]))
+        for timer in timers:
+            timer.daemon = True
+            timer.start()
+        try:
+            yield
+        finally:
+            for timer in timers:
+                timer.cancel()
+
+    @property
+    def too_late(self) -> str:
+        """What to say of a question that was not answered in time."""
+        return f"no answer within {self.timeout_s:g} s: ask for less, or give --timeout"
 
 
 def _move(made: Path, to: Path) -> None:
@@ -114,10 +136,8 @@ def _plain_errors(query: Query) -> Iterator[None]:
     try:
         yield
     except duckdb.InterruptException:
-        raise QueryLimit(
-            f"no answer within {query.timeout_s:g} s: ask for less, or give --timeout"
-        ) from None
-    except (duckdb.OutOfMemoryException, duckdb.IOException) as error:
+        raise QueryLimit(query.too_late) from None
+    except (duckdb.OutOfMemoryException, duckdb.IOException, MemoryError) as error:
         raise QueryLimit(
             f"too much for {query.memory_mb} MB of memory and the disk for temporary files: ask "
             f"for less, or give --memory ({in_one_line(error)[:200]})"

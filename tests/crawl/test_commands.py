@@ -93,9 +93,11 @@ def test_scrapy_lists_every_command(fleet: Fleet) -> None:
     [
         (["crawl", "site", "-a", "depth=x"], ["depth=x", "whole number, 0 or more"]),
         (["crawl", "site", "-a", "seed=http://a"], ["no such argument", "did you mean seeds?"]),
-        (["crawl", "site", "-a", "crawl= "], ["-a crawl= : give a name, or leave it out"]),
         (["crawl", "site", "-a", "seeds="], ["-a seeds=: give URLs, or leave it out to wait"]),
         (["fleet", "site", "-a", "seeds=,"], ["-a seeds=,: give URLs, or leave it out to wait"]),
+        (["crawl", "site", "-a", "crawl= "], ["-a crawl= : give a name of", "or leave it out"]),
+        (["crawl", "site", "-a", "pages="], ["-a pages=: give a whole number", "leave it out"]),
+        (["fleet", "site", "-a", "minutes= "], ["-a minutes= : give minutes", "leave it out"]),
         (["crawl", "site", "-a", "depth"], ["-a NAME=VALUE"]),
         (["crawl", "site", "-a", "seeds=a.example"], ["seeds: ", "a.example"]),
         (["crawl", "site", "-a", "seeds=@/none"], ["/none", "cannot be read"]),
@@ -133,6 +135,18 @@ def test_scrapy_lists_every_command(fleet: Fleet) -> None:
         (["query", "site"], ["give the crawl's name and a question"]),
         (["query", "site", "DROP TABLE pages"], ["one question at a time", "pages, failures"]),
         (["query", "site", "SELECT 1", "-o", "none/x.csv"], ["there is no folder none"]),
+        (["query", "site", "SELECT 1", "--timeout=inf"], ["inf: give seconds, more than 0"]),
+        (["query", "site", "SELECT 1", "--memory=0"], ["0: give megabytes, 100 to 1000000"]),
+        (["merge", "site", "--memory=99999999999999"], ["give megabytes, 100 to 1000000"]),
+        (["report", "site", "--memory=-1"], ["-1: give megabytes, 100 to 1000000"]),
+        (["merge", "site", "-o", "/dev/null"], ["-o /dev/null: that is a file; give a folder"]),
+        (["sitemap", "site", "-o", "/dev/null"], ["-o /dev/null: that is a file; give a folder"]),
+        (["query", "site", "SELECT 1", "-o", "/dev/zero"], ["-o /dev/zero: that is a device"]),
+        (["audit", "x.log", "--delay", "x"], ["--delay", "x: give seconds, 0 to 86400"]),
+        (["audit", "x.log", "--per-host", "x"], ["--per-host", "x: give a whole number, 1 or"]),
+        (["query", ".", "SELECT 1"], ["'.': no name of a crawl"]),
+        (["store", ".."], ["'..': no name of a crawl"]),
+        (["seed", "", "--new", "http://a.test/"], ["'': no name of a crawl"]),
         (["report", "site", "-o", "none/x.html"], ["there is no folder none"]),
         (["report", "site", "-o", "."], ["that is a folder"]),
         (["archive", "site", "--get", "http://a/", "-o", "none/x"], ["there is no folder none"]),
@@ -188,7 +202,33 @@ ABOUT_A_CRAWL = [
     ["purge", "--yes"],
     ["why", "http://a.test/"],
     ["dead"],
+    ["patterns"],
 ]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["purge", "--yes"], {"purged": False}),
+        (["patterns"], []),
+        (["patterns", "--release", "all"], {"released": [], "queued": 0}),
+    ],
+    ids=str,
+)
+def test_scripts_are_told_no_of_a_crawl_that_redis_does_not_know(
+    fleet: Fleet, words: list[str], told: object
+) -> None:
+    name, *rest = words
+    ended = fleet.command(name, "sight", *rest, "--json")
+    assert (ended.returncode, ended.stderr, json_of(ended)) == (1, "", told)
+
+
+def test_seeds_that_wait_are_purged_before_there_is_a_crawl(
+    fleet: Fleet, redis_server: RedisServer
+) -> None:
+    redis_server.cli("lpush", "sight:start_urls", "http://a.test/")
+    assert json_of(fleet.command("purge", "sight", "--yes", "--json")) == {"purged": True}
+    assert redis_server.cli("exists", "sight:start_urls") == "0"
 
 
 @pytest.mark.parametrize("words", ABOUT_A_CRAWL, ids=" ".join)

@@ -106,6 +106,43 @@ async def test_it_does_what_the_commands_do(
     assert second["url"] != first["url"]
 
 
+async def test_a_list_of_no_dead_letters_means_none_of_them(
+    dashboard: DashboardProcess, redis_server: RedisServer
+) -> None:
+    await plant(redis_server)
+    for action in ("forget", "retry"):
+        assert dashboard.do(CRAWL, action, ids=[]).status == 409
+    assert len(dashboard.ask(f"/api/dead/{CRAWL}").json["letters"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("action", "body"),
+    [
+        ("forget", '{"ids": 5}'),
+        ("forget", '{"ids": "1-2"}'),
+        ("retry", '{"ids": [{}]}'),
+        ("forget", '{"reason": "\\ud800"}'),
+        ("pace", '{"host": "h1", "per_host": Infinity}'),
+        ("pace", '{"host": "h1", "delay": NaN}'),
+        ("pace", '{"host": "h1", "delay": [1]}'),
+        ("pace", '{"host": "\\ud800", "delay": 1}'),
+        ("seeds", '{"urls": "http://a.example/\\ud800"}'),
+        ("release", '{"pattern": "\\ud800"}'),
+        ("seeds", "[" * 100_000),
+    ],
+)
+async def test_what_cannot_be_used_is_a_400_with_all_headers_and_changes_nothing(
+    dashboard: DashboardProcess, redis_server: RedisServer, action: str, body: str
+) -> None:
+    await plant(redis_server)
+    path = f"/api/do/{CRAWL}/{action}"
+    reply = dashboard.ask(path, "POST", body, X_Crawl_Token=dashboard.token)
+    assert reply.status == 400 and reply.json["error"]
+    assert "default-src 'none'" in reply.headers["content-security-policy"]
+    assert len(dashboard.ask(f"/api/dead/{CRAWL}").json["letters"]) == 2
+    assert "Traceback" not in dashboard.log()
+
+
 async def test_who_may_not_ask_is_refused_and_nothing_happens(
     dashboard: DashboardProcess, redis_server: RedisServer
 ) -> None:

@@ -63,6 +63,10 @@ class DashboardProcess:
         assert self._process.poll() is None, self._log.read_text()
         return self._said.read_text().endswith("\n")
 
+    def log(self) -> str:
+        """What it has said on standard error."""
+        return self._log.read_text()
+
     def ask(self, path: str, method: str = "GET", body: Any = None, **headers: str) -> Answer:
         """Ask as anything but a browser would: with these headers and no others."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)

@@ -18,6 +18,7 @@ from crawlproj.config import (
     doubtful_variables,
     options,
     refuse_unknown_arguments,
+    take_arguments,
     unknown_names,
 )
 from crawlproj.errors import ConfigError
@@ -330,6 +331,21 @@ def test_an_unknown_argument_stops_the_start_and_suggests_the_nearest(
         refuse_unknown_arguments(["seeds", given])
     assert str(caught.value).startswith(message)
     refuse_unknown_arguments(arguments())
+
+
+@pytest.mark.parametrize("name", [name for name in arguments() if name != "seeds"])
+@pytest.mark.parametrize("value", ["", " "])
+def test_an_argument_without_a_value_stops_the_start_and_says_what_is_accepted(
+    name: str, value: str
+) -> None:
+    with pytest.raises(ConfigError, match=f"^-a {name}={value}: .*give .*, or leave it out$"):
+        take_arguments(Settings(), {name: value})
+
+
+def test_seeds_may_be_empty_and_others_may_be_unset_by_programs() -> None:
+    settings = Settings()
+    take_arguments(settings, {"seeds": "", "pages": None, "allow": ()})
+    assert Config.from_settings(settings).pages is None
 
 
 def test_every_setting_has_one_of_our_prefixes_and_is_explained() -> None:

@@ -14,7 +14,7 @@ from crawlproj.config.extract_rules import ExtractError, parse
 from crawlproj.errors import ConfigError
 from crawlproj.frontier.plan import Plan
 from crawlproj.items import PageItem
-from crawlproj.output.extract.reading import fields_of, read_number
+from crawlproj.output.extract.reading import fields_of, read_number, read_whole
 from crawlproj.output.extract.table import ExtractTable
 from crawlproj.output.kinds import FORMATS
 from crawlproj.output.merge import Wish, merge
@@ -81,6 +81,29 @@ def test_only_pages_that_match_have_a_record_and_only_with_what_is_required() ->
         ("1.234.567", 1_234_567),
         ("1,234,567", 1_234_567),
         ("1 299", 1299),
+        ("1 234 567", 1_234_567),
+        ("1 299,50 €", 1299.5),
+        ("1\u202f299.50", 1299.5),
+        ("10.00 12.00", 10),
+        ("19,99 24,99 €", 19.99),
+        ("10 20", 10),
+        ("10 2000", 10),
+        ("1 299 1 199", 1299),
+        ("4.5 4.5 out of 5", 4.5),
+        ("1,299.00 1,199.00", 1299),
+        ("1.299,00 1.199,00", 1299),
+        ("1,23,456.50", 123456.5),
+        ("12,34,567", 1234567),
+        ("0,999", 0.999),
+        ("-0,125", -0.125),
+        ("1234,567", 1234.567),
+        ("10,000", 10_000),
+        ("18.11.2026", 18.11),
+        ("1.2.3", 1.2),
+        ("3, 4 and 5", 3),
+        ("−5", -5),
+        ("1'234'567.89", 1_234_567.89),
+        ("5'11", 5),
         ("CHF 1'299.-", 1299),
         ("2.", 2),
         ("none", None),
@@ -89,6 +112,53 @@ def test_only_pages_that_match_have_a_record_and_only_with_what_is_required() ->
 )
 def test_a_number_is_read_however_it_is_written(text: str, number: float | None) -> None:
     assert read_number(text) == number
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("1234567890123456789", 1234567890123456789),
+        ("id 9,223,372,036,854,775,807", 2**63 - 1),
+        ("9223372036854775808", None),
+        ("-9 007 199 254 740 993", -9007199254740993),
+        ("12.9", 12),
+        ("-12,9", -12),
+        ("0.5", 0),
+        ("9" * 5000, None),
+        ("none", None),
+    ],
+)
+def test_a_whole_number_keeps_all_its_digits(text: str, number: int | None) -> None:
+    assert read_whole(text) == number
+
+
+def test_addresses_are_relative_to_what_the_page_says() -> None:
+    rules = 'a = { css = "a::attr(href)", type = "url" }'
+    page = '<html><head><base href="{}"></head><body><a href=" p1 ">a</a></body></html>'
+    for base, address in [
+        ("/shop/", "https://x.example/shop/p1"),
+        ("https://y.example/a/b", "https://y.example/a/p1"),
+        ("", "https://x.example/books/p1"),
+    ]:
+        assert read(rules, page.format(base)) == {"page": {"a": address}}
+
+
+def test_the_first_price_of_two_is_taken() -> None:
+    page = "<div class=price><del>10.00</del> <ins>12.00</ins></div>"
+    assert read('p = { css = ".price", type = "number" }', page) == {"page": {"p": 10}}
+
+
+@pytest.mark.parametrize(
+    "xpath",
+    [
+        "//a[re:test(@href, '\\\\d')]",
+        "//a[contains(., 'lower-case(x) $v svg:a') and (1 or (2))]/ancestor::node()/text()",
+        "//p[has-class('price')] | //h1/following-sibling::*[position() mod (2) = 1]",
+        "substring-before(normalize-space(//h1), ' ')",
+    ],
+)
+def test_what_lxml_knows_is_allowed(xpath: str) -> None:
+    assert parse(f'a = {{ xpath = "{xpath}" }}')
 
 
 @pytest.mark.parametrize(
@@ -108,6 +178,22 @@ def test_a_number_is_read_however_it_is_written(text: str, number: float | None)
         ("a = { css = 'b', list = 1 }", "[page] a: list is true or false"),
         ("a = { css = 'b', regex = '(' }", "[page] a: regex is no regular expression"),
         ("a = 7", "[page] a: give a selector in quotes"),
+        *(
+            (f'a = {{ xpath = "{xpath}" }}', f"is no XPath: {why}")
+            for xpath, why in (
+                ("lower-case(//h1)", "Unregistered function"),
+                ("//h1[lower-case(.) = 'a']", "Unregistered function lower-case"),
+                ("//svg:rect", "Undefined namespace prefix"),
+                ("//a[svg:rect]", "Undefined namespace prefix svg"),
+                ("$v", "Undefined variable"),
+                ("//a[@href = $v]", "Undefined variable $v"),
+                ("re:test(//h1, '(')", ""),
+            )
+        ),
+        ("_part = 'b'", "[page] _part: scrapy merge needs that name"),
+        ("_Format = 'b'", "[page] _Format: scrapy merge needs that name"),
+        ("[t]\nRowid = 'b'", "[t] Rowid: scrapy merge needs that name"),
+        ("a = 'b'\n[page]\nb = 'c'", "[page]: that is the record of the fields outside"),
         ("URL = 'b'", "[page] URL: every row has that column already"),
         ("'a b' = 'b'", "[page] a b: a name is of letters"),
         ("a = 'b'\n[t]\na = { css = 'b', list = true }", "[t] a: is there as a with another type"),
@@ -182,6 +268,16 @@ def test_a_heading_that_looks_like_a_formula_is_text_in_a_spreadsheet(tmp_path: 
     table.close()
     assert ",0,'=1+1" in (tmp_path / "extracted-w1-0001.csv").read_text()
     assert '"a": "=1+1"' in (tmp_path / "extracted-w1-0001.jsonl").read_text()
+
+
+def test_a_base_that_is_no_url_leaves_addresses_relative_to_the_page(tmp_path: Path) -> None:
+    rules = 'a = { css = "a::attr(href)", type = "url" }'
+    table = ExtractTable(tmp_path, "w1", rules, rotate_bytes=1e9, rotate_s=1e9)
+    response = HtmlResponse(URL, body=b"<base href='http://['><a href=p1>", encoding="utf-8")
+    table.add(response, PageItem(url=URL, status=200, fetched_at="2026-11-18T00:00:00Z", worker=""))
+    table.close()
+    [row] = map(json.loads, (tmp_path / "extracted-w1-0001.jsonl").read_text().splitlines())
+    assert row["a"] == "https://x.example/books/p1"
 
 
 def test_a_page_without_anything_to_match_leaves_no_file(tmp_path: Path) -> None:

@@ -105,15 +105,15 @@ class Actions:
 
     async def _letters(self, frontier: Frontier, given: Mapping[str, Any]) -> list[DeadLetter]:
         """Those that are named, or all of a reason and a host."""
-        if not await frontier.attach():
+        named = _ids(given)
+        if named == set() or not await frontier.attach():
             return []
-        named = {str(one) for one in given.get("ids") or ()}
         wanted = selection(_text(given, "reason"), _text(given, "host"))
         found: list[DeadLetter] = []
         async for letter in dead_letters.find(frontier, wanted):
-            if not named or f"{letter.shard}-{letter.number}" in named:
+            if named is None or f"{letter.shard}-{letter.number}" in named:
                 found.append(letter)
-            if len(found) >= (len(named) or MOST_LETTERS):
+            if len(found) >= (len(named) if named else MOST_LETTERS):
                 break
         return found
 
@@ -138,7 +138,21 @@ def _text(given: Mapping[str, Any], name: str) -> str:
     value = given.get(name) or ""
     if not isinstance(value, str):
         raise ConfigError(f"{name}: give a text")
+    try:
+        value.encode()
+    except UnicodeEncodeError:  # half of a pair of surrogates, which JSON can spell
+        raise ConfigError(f"{name}: it has a character that is none") from None
     return value.strip()
+
+
+def _ids(given: Mapping[str, Any]) -> set[str] | None:
+    """The letters that are named, which may be none; None if they are not named at all."""
+    ids = given.get("ids")
+    if ids is None:
+        return None
+    if not isinstance(ids, list) or not all(isinstance(one, str) for one in ids):
+        raise ConfigError("ids: give a list of texts, as /api/dead names them")
+    return set(ids)
 
 
 def _pace(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -149,7 +163,7 @@ def _pace(given: Mapping[str, Any]) -> dict[str, Any]:
             values["delay"] = float(delay)
         if (per_host := given.get("per_host")) not in (None, ""):
             values["per_host"] = int(per_host)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ConfigError("give a delay in seconds and a number of connections") from None
     return values
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from html import escape
 from importlib import resources
@@ -46,6 +47,7 @@ KEEP_ALIVE_S = 15.0
 MOST_BODY_BYTES = 1 << 20
 HEALTH_S = 2.0
 
+_log = logging.getLogger(__name__)
 _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -247,8 +249,8 @@ class Dashboard:
             return JSONResponse({"error": "there is no such action"}, 404)
         try:
             given = json.loads(await _body(request) or b"{}")
-        except ValueError:
-            raise ConfigError("what was sent is not JSON") from None
+        except (ValueError, RecursionError):
+            raise ConfigError("what was sent is not JSON, or too deep") from None
         if not isinstance(given, dict):
             raise ConfigError("what was sent is no JSON object")
         done = await self._actions.do(action, crawl, given)
@@ -265,6 +267,10 @@ async def _explained(handler: Handler, request: Request) -> Response:
         return JSONResponse({"error": str(error)}, 404)
     except (CrawlError, RedisError, OSError) as error:
         return JSONResponse({"error": " ".join(str(error).split())}, 503)
+    except (ValueError, TypeError, ArithmeticError, RecursionError) as error:
+        # What nobody has thought of: told in one line, since anybody may send it again and again.
+        _log.warning("%s %r: %.200r", request.method, request.url.path, error)
+        return JSONResponse({"error": "what was sent cannot be used"}, 400)
 
 
 async def _body(request: Request) -> bytes:

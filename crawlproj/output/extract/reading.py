@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urljoin
 
+from lxml import etree  # type: ignore[import-untyped]
+
 from crawlproj.config.extract_rules import ADDRESS, NUMBER, TEXT, WHOLE, Field, Record
 
 MAX_VALUE = 20_000
@@ -15,9 +17,23 @@ MAX_VALUE = 20_000
 MOST_VALUES = 1000
 """Of a list."""
 
-_NUMBER = re.compile(r"[-−]?\d[\d.,'’\s]*")
+MOST_DIGITS = 20
+"""Of a whole number; no column has room for more."""
+
+# The second of commas is for the lakhs of India: 1,23,456.
+_NUMBER = re.compile(
+    r"""(?P<sign>[-−])?(?P<digits>
+    (?P<commas>\d{1,3}(?:,\d{3})+\.\d+|\d{1,3}(?:,\d{2,3})+,\d{3}(?!\d)(?:\.\d+)?)
+    |(?P<points>\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:\.\d{3}){2,}(?!\d))
+    |(?P<spaced>\d{1,3}(?:['’\s]\d{3})+(?!\d))(?:[.,]\d+)?
+    |\d+(?:[.,]\d+)?
+    )""",
+    re.VERBOSE,
+)
 _NOT_IN_NUMBERS = re.compile(r"['’\s]")
-_DECIMAL_COMMA = re.compile(r".*,(?!\d{3}$)\d+")
+_THOUSAND = re.compile(r"[1-9]\d{0,2},\d{3}")
+
+_BASE = etree.XPath("string(//base/@href)", smart_strings=False)
 
 Value = str | int | float
 
@@ -26,6 +42,8 @@ def fields_of(record: Record, root: Any, url: str) -> dict[str, Any] | None:
     """The fields of a page that has this root element; what is not there is None. None at all if a
     field is missing that is required."""
     found: dict[str, Any] = {}
+    if any(field.type == ADDRESS for field in record.fields):
+        url = _absolute(_BASE(root), url) or url
     for field in record.fields:
         values = _values(field, root, url)
         value: Any = list(values) if field.is_list else next(values, None)
@@ -67,36 +85,46 @@ def _typed(text: str, type_: str, url: str) -> Value | None:
         return text
     if type_ == ADDRESS:
         return _absolute(text, url)
-    number = read_number(text)
-    if type_ == NUMBER or number is None:
-        return number
-    assert type_ == WHOLE
-    return int(number) if abs(number) < 2**63 else None
+    assert type_ in (NUMBER, WHOLE)
+    return read_number(text) if type_ == NUMBER else read_whole(text)
 
 
 def _absolute(text: str, url: str) -> str | None:
     try:
-        return urljoin(url, text)
+        return urljoin(url, text.strip())
     except ValueError:
         return None
 
 
 def read_number(text: str) -> float | None:
-    """The first number in a text. Of points and commas the last is the decimal one if both are
-    there; a comma alone is, unless three digits follow; points are unless there are several."""
+    """The first number in a text."""
+    digits = _digits(text)
+    number = float(digits) if digits else math.nan
+    return number if math.isfinite(number) else None
+
+
+def read_whole(text: str) -> int | None:
+    """What stands before the decimals of the first number, to the last digit."""
+    whole = (_digits(text) or "").partition(".")[0]
+    if not whole or len(whole) > MOST_DIGITS:
+        return None
+    number = int(whole)
+    return number if abs(number) < 2**63 else None
+
+
+def _digits(text: str) -> str | None:
+    """The first number in a text as Python writes it. Of points and commas the last is the decimal
+    one if both are there; a comma alone is, unless it can only stand before thousands; points are
+    unless there are several. Spaces and apostrophes stand before three digits, or end it."""
     found = _NUMBER.search(text)
     if found is None:
         return None
-    digits = _NOT_IN_NUMBERS.sub("", found[0]).rstrip(".,").replace("−", "-")
-    if digits.rfind(",") > digits.rfind(".") >= 0 or (
-        "." not in digits and digits.count(",") == 1 and _DECIMAL_COMMA.fullmatch(digits)
-    ):
-        digits = digits.replace(".", "").replace(",", ".")
-    digits = digits.replace(",", "")
-    if digits.count(".") > 1:
+    sign, digits = "-" if found["sign"] else "", found["digits"]
+    if found["spaced"]:
+        whole, decimals = _NOT_IN_NUMBERS.sub("", found["spaced"]), digits[len(found["spaced"]) :]
+        return sign + whole + decimals.replace(",", ".")
+    if found["commas"] or _THOUSAND.fullmatch(digits):
+        return sign + digits.replace(",", "")
+    if found["points"]:
         digits = digits.replace(".", "")
-    try:
-        number = float(digits)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
+    return sign + digits.replace(",", ".")

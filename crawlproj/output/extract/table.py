@@ -14,6 +14,8 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import parsel
+
 from crawlproj.config.extract_rules import NUMBER, WHOLE, Field, columns_of, parse
 from crawlproj.output import kinds
 from crawlproj.output.extract.reading import fields_of
@@ -60,7 +62,7 @@ class ExtractTable:
     def add(self, response: TextResponse, page: PageItem) -> None:
         """Take in a page: a row for each record that it has."""
         records = [record for record in self._records if record.is_of(page.url)]
-        root = response.selector.root if records else None
+        root = _root(response) if records else None
         for record in records:
             found = fields_of(record, root, response.url) if root is not None else None
             if found is not None:
@@ -99,6 +101,13 @@ class ExtractTable:
         self._folder.mkdir(parents=True, exist_ok=True)
         write_whole(self._folder / EXTRACTED.fields_file, json.dumps(self._types))
         self._has_types = True
+
+
+def _root(response: TextResponse) -> Any:
+    try:
+        return response.selector.root
+    except ValueError:  # a <base> that is no URL, of which Scrapy makes an error
+        return parsel.Selector(response.text, type="html").root
 
 
 def _sql_type(field: Field) -> str:
