@@ -14,6 +14,7 @@ from pathlib import Path
 
 from crawlproj.config.misspelt import hint
 from crawlproj.errors import ConfigError, CrawlError
+from crawlproj.output.kinds import ITEMS, KINDS
 from crawlproj.output.whole_file import write_whole
 
 _MARK, _LOCK = ".epoch", ".lock"
@@ -53,7 +54,10 @@ def sources_of(own: Path, others: Iterable[str]) -> list[Path]:
         if not given.is_dir():
             raise ConfigError(f"{given}: no such folder; give one that holds parts of the crawl")
         inner = given / own.name
-        found.append(inner if inner.is_dir() and not any(given.glob("*-*.*")) else given)
+        folder = inner if inner.is_dir() and not _has_rows(given) else given
+        if not (_has_rows(folder) or epoch_of(folder)):
+            raise ConfigError(f"{given}: nothing of a crawl; give a folder that holds its parts")
+        found.append(folder)
     epochs = {epoch: folder for folder in found if (epoch := epoch_of(folder))}
     if len(epochs) > 1:
         one, other, *_ = epochs.values()
@@ -62,6 +66,14 @@ def sources_of(own: Path, others: Iterable[str]) -> list[Path]:
             "wanted away"
         )
     return found or [own]
+
+
+def _has_rows(folder: Path) -> bool:
+    """Whether there are parts or merged files in it. Folders do not count: `output` may have one
+    for each crawl, of any name."""
+    kinds = (*(kind.name for kind in KINDS), ITEMS)
+    names = tuple(f"{kind}{end}" for kind in kinds for end in "-.")
+    return any(path.name.startswith(names) and path.is_file() for path in folder.iterdir())
 
 
 def epoch_of(folder: Path) -> str:

@@ -398,6 +398,20 @@ def test_the_parts_of_several_machines_are_one_crawl(tmp_path: Path) -> None:
     assert "of 3 folders" in report.to_text()
 
 
+def test_folders_of_other_crawls_beside_it_do_not_hide_a_crawl(tmp_path: Path) -> None:
+    own, output = tmp_path / "site", tmp_path / "second"
+    for folder in (own, output / "site", output / "linkcheck-example.com"):
+        folder.mkdir(parents=True)
+    (output / "site" / "pages-w-0001.csv").write_bytes(as_csv(page("http://a/")))
+    assert sources_of(own, [str(output)]) == [own, output / "site"]
+
+
+def test_a_given_folder_without_anything_of_a_crawl_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "second" / "elsewhere").mkdir(parents=True)
+    with pytest.raises(ConfigError, match="second: nothing of a crawl; give a folder that holds"):
+        sources_of(tmp_path / "site", [str(tmp_path / "second")])
+
+
 def test_folders_of_two_crawls_are_not_mixed(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
