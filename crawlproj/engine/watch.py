@@ -173,6 +173,12 @@ class EngineWatch:
         return sum(handler.break_off() for handler in handlers if hasattr(handler, "break_off"))
 
     @property
+    def is_ending(self) -> bool:
+        """True while the engine takes no more requests and waits for those that are under way."""
+        slot = self._engine._slot
+        return slot is not None and slot.closing is not None
+
+    @property
     def closing(self) -> bool:
         """True once the engine takes no more requests."""
         slot = self._engine._slot

@@ -57,6 +57,9 @@ class CrawlHooks(Hooks):
             logger.info("This worker was taken out of service: it hands in what it has and leaves")
             self._process.engine.close("drained")
 
+    def is_ending(self) -> bool:
+        return self._process.engine.is_ending
+
     def give_up(self, error: Exception) -> None:
         is_known = isinstance(error, CrawlError)
         logger.error("This worker stops: %s", error, exc_info=None if is_known else error)

@@ -278,8 +278,9 @@ class Worker:
         while True:
             depth = self.prefetch.depth
             wanted = depth - len(self._buffer.waiting)
-            if self._delivery.is_full and self._delivery.pressure.is_tight:
-                await self.give_back()  # others may have room for what they lead to
+            is_tight = self._delivery.is_full and self._delivery.pressure.is_tight
+            if is_tight or self.hooks.is_ending():
+                await self.give_back()  # others may have room for what they lead to, or time
                 await wait_until_set(self._lease_wake, POLL_S)
                 continue
             if wanted < max(1, depth // 2) or not self.has_valid_leases or self._outages.is_behind:

@@ -63,6 +63,10 @@ class Hooks:
     def leave(self) -> None:
         """A user takes this worker out of service; said with each heartbeat from then on."""
 
+    def is_ending(self) -> bool:
+        """Whether no more is begun, and only what is under way is waited for."""
+        return False
+
     def give_up(self, error: Exception) -> None:
         """A loop of the worker has failed: it can do no more."""
 

@@ -45,9 +45,12 @@ async def until(condition: Callable[[], object], what: str) -> None:
 
 
 @asynccontextmanager
-async def working(frontier: Frontier, connections: int = 8) -> AsyncIterator[Worker]:
+async def working(
+    frontier: Frontier, connections: int = 8, hooks: Judged | None = None
+) -> AsyncIterator[Worker]:
     """A worker whose loops run."""
-    worker = Worker(frontier, Judged(), connections=connections, lease_timeout_s=TIMEOUT_S)
+    hooks = hooks or Judged()
+    worker = Worker(frontier, hooks, connections=connections, lease_timeout_s=TIMEOUT_S)
     await worker.start()
     try:
         yield worker
@@ -92,6 +95,31 @@ async def test_a_paused_worker_begins_nothing_of_what_it_has_in_hand(crawl: Shar
         assert worker.leased_ahead >= 12
         await frontier.set_state("running", ["paused"])
         await until(lambda: worker.take() is not None, "heard that it goes on")
+        worker.begun = 0
+
+
+async def test_a_worker_that_is_ending_gives_back_what_it_has_not_begun_and_leases_no_more(
+    crawl: SharedCrawl,
+) -> None:
+    """Its slowest request may take minutes, which the others need not wait for."""
+
+    class Ending(Judged):
+        has_begun_to_end = False
+
+        def is_ending(self) -> bool:
+            return self.has_begun_to_end
+
+    frontier, hooks = await crawl.join("w", per_host=100), Ending()
+    await push_all(frontier, web())
+    async with working(frontier, 12, hooks) as worker:
+        await until(lambda: worker.leased_ahead >= 12, "a full buffer")
+        assert worker.take() is not None, "a slow one"
+        hooks.has_begun_to_end = True
+        await until(lambda: worker.leased_ahead == 0, "nothing in hand")
+        other = await crawl.join("other")
+        leases = (await other.lease(1000)).leases
+        assert len(leases) == len(web()) - 1
+        await done(other, leases)
         worker.begun = 0
 
 
