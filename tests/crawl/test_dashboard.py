@@ -161,6 +161,19 @@ async def test_who_may_not_ask_is_refused_and_nothing_happens(
     assert dashboard.ask(f"/api/status/{CRAWL}").json["state"] == "running"
 
 
+async def test_on_loopback_curl_acts_with_a_token_that_the_user_has_named(
+    tmp_path: Path, redis_server: RedisServer
+) -> None:
+    await plant(redis_server)
+    own = {"CRAWL_DASHBOARD_TOKEN": "a-long-secret"}
+    as_curl_says = {"Content_Type": "application/x-www-form-urlencoded", "User_Agent": "curl/8"}
+    with DashboardProcess(tmp_path, redis_server.url, env=own) as dashboard:
+        pause = (f"/api/do/{CRAWL}/pause", "POST", "{}")
+        assert dashboard.ask(*pause, **as_curl_says).status == 403
+        said = dashboard.ask(*pause, **as_curl_says, X_Crawl_Token="a-long-secret")
+        assert (said.status, said.json["done"]) == (200, True)
+
+
 def test_every_reply_says_what_a_browser_may_do_with_it(dashboard: DashboardProcess) -> None:
     for path in ("/", "/static/app.js", "/api/crawls", "/nowhere", "/metrics", "/healthz"):
         headers = dashboard.ask(path).headers

@@ -44,6 +44,7 @@ def report(folder: Path) -> Report:
     [
         ("broken_links", ["http://a/gone", "http://[::1/"]),
         ("spider_errors", ["http://a/odd"]),
+        ("login_links", ["http://a/members"]),
         ("unreachable_links", ["http://a/busy", "http://down/"]),
         ("failed_hosts", ["down"]),
         ("redirect_loops", ["http://a/round"]),
@@ -94,11 +95,17 @@ def test_without_a_link_table_a_broken_link_has_the_page_on_which_it_was_found(
     assert as_json(of(folder))["broken"][0]["sources"] == ["http://a/"]
 
 
+def test_each_table_of_links_has_the_caption_of_its_own_problem(report: Report) -> None:
+    shown = to_html(report)
+    for title in ("Broken links", "Redirects in a circle", "Links that could not be had"):
+        assert shown.count(f'<caption class="hidden">{title}</caption>') == 1
+
+
 def test_the_json_has_what_scripts_rely_on(report: Report) -> None:
     found = as_json(report)
     assert found["totals"]["pages"] == 11
-    assert found["totals"]["failures"] == 5
-    refused = {"301": 2, "302": 1, "404": 1, "503": 1, "no response": 1}
+    assert found["totals"]["failures"] == 6
+    refused = {"301": 2, "302": 1, "401": 1, "404": 1, "503": 1, "no response": 1}
     assert found["statuses"] == {"200": 10, **refused}
     assert found["redirects"][0] == {"url": "http://a/move", "status": 301, "to": "http://a/move2"}
     assert found["duplicates"] == [

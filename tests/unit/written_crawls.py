@@ -78,6 +78,7 @@ def with_each_problem(folder: Path) -> Path:
         failed("http://a/busy", status=503, kind="transient", reason="http_503"),
         failed("http://a/round", status=301, reason="redirect_loop"),
         failed("http://down/", status=0, kind="transient", reason="dns"),
+        failed("http://a/members", status=401, reason="http_401"),
         failed("http://a/odd", status=200, reason="callback_ValueError"),
     ]
     table = [

@@ -27,6 +27,7 @@ MOST_SHOWN = 20
 """Slowest and largest pages."""
 MOST_TYPES = 12
 LOOP = "redirect_loop"
+LOGIN = "http_401"
 DEEP = 15
 """Pages so far from a seed are counted together."""
 MOST_DUPLICATES = 1_000
@@ -281,10 +282,11 @@ _FAILED_SQL = (
     "LEFT JOIN links ON links.target = failed.url WHERE "
 )
 _GONE_SQL = (
-    f"{_FAILED_SQL}kind = '{PERMANENT}' AND reason <> '{LOOP}' AND {IS_LINK} UNION ALL "
-    "SELECT target, 0, error, source, text FROM links "
+    f"{_FAILED_SQL}kind = '{PERMANENT}' AND reason NOT IN ('{LOOP}', '{LOGIN}') AND {IS_LINK} "
+    "UNION ALL SELECT target, 0, error, source, text FROM links "
     f"WHERE error NOT IN ('', '{NO_LINKS_TO_THE_WEB}') ORDER BY 1"
 )
+_LOGIN_SQL = f"{_FAILED_SQL}reason = '{LOGIN}' ORDER BY 1"
 _PASSING_SQL = f"{_FAILED_SQL}kind = '{TRANSIENT}' ORDER BY 1"
 
 
@@ -292,8 +294,12 @@ def _is_loop(kind: str, reason: str) -> bool:
     return reason == LOOP
 
 
+def _needs_login(kind: str, reason: str) -> bool:
+    return reason == LOGIN
+
+
 def _is_gone(kind: str, reason: str) -> bool:
-    return kind == PERMANENT and reason != LOOP
+    return kind == PERMANENT and reason not in (LOOP, LOGIN)
 
 
 def _is_place(kind: str, reason: str) -> bool:
@@ -332,6 +338,15 @@ def _broken_problems(found: list[BrokenLink], counts: broken.Counts) -> list[Pro
             "call them broken.",
             _broken_listing(found, counts, _may_pass),
             _PASSING_SQL,
+        ),
+        Problem(
+            "login_links",
+            Severity.NOTICE,
+            "Links that need a login",
+            "These pages are there for those who are logged in (401). Others cannot follow the "
+            "links.",
+            _broken_listing(found, counts, _needs_login),
+            _LOGIN_SQL,
         ),
         Problem(
             "missing_places",
