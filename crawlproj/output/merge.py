@@ -41,6 +41,7 @@ from crawlproj.output.kinds import (
     ITEMS_FILE,
     JSONL,
     KINDS,
+    PAGES,
     REFUSED,
     Kind,
 )
@@ -150,10 +151,13 @@ class _Merging:
         return files
 
     def _merge_kind(self, kind: Kind) -> list[FileReport]:
-        if kind.is_optional and not has_parts(self._sources, kind):
+        is_lacking = not has_parts(self._sources, kind)
+        if is_lacking and kind.is_optional:
             return []
         self._watch(f"Reading {kind.name}", self._rows)
         loaded = load(self._rows, kind, self._sources, order=self._order(kind))
+        if is_lacking and kind is PAGES and parts_of(self._sources, ITEMS, JSONL):
+            return []  # of a spider whose pages are nothing but items
         return [self._write(loaded, format_) for format_ in self._formats(kind)]
 
     def _formats(self, kind: Kind) -> list[str]:

@@ -24,13 +24,25 @@ from typing import IO, Any
 
 from crawlproj.output.database import Database
 from crawlproj.output.items_file import PAGE_DIGITS, page_hash
-from crawlproj.output.kinds import ITEMS, ITEMS_FILE, JSON, JSONL, LEASES_SUFFIX, REFUSED, TEXT
+from crawlproj.output.kinds import (
+    ITEMS,
+    ITEMS_FILE,
+    JSON,
+    JSONL,
+    LEASES_SUFFIX,
+    PARQUET,
+    REFUSED,
+    TEXT,
+)
 from crawlproj.output.merge_report import FileReport, Intake
 from crawlproj.output.parts import MOST_COLUMNS, parts_of
 from crawlproj.output.sql import MOST_LINE_BYTES, cell_as_written, copy_options, literal
 from crawlproj.output.summary import SUMMARY
 
 _COLUMNS = "{'part': 'INTEGER', 'line': 'BIGINT', 'page': 'VARCHAR', 'lease': 'BIGINT'}"
+
+EMPTY_TABLE = f"CREATE TABLE {ITEMS} (json {JSON})"
+"""Of a crawl without items: nobody knows what fields they would have."""
 
 
 def may_repeat(folder: Path) -> bool:
@@ -73,10 +85,7 @@ def convert(database: Database, lines: Path, merged: FileReport, format_: str) -
     """Write merged items in another format: their fields are the columns, each of the type that all
     its values have, and JSON where they have none in common. Where they are too many, or differ in
     upper and lower case alone, the item is one column of JSON."""
-    source = (
-        f"(FROM read_ndjson_objects({literal(database.link(lines))}, ignore_errors = true, "
-        f"maximum_object_size = {MOST_LINE_BYTES}) WHERE json IS NOT NULL)"
-    )
+    source = _objects(database, [lines])
     types = _types(database, source)
     to = lines.with_name(f"{ITEMS}.{format_}")
     if types:
@@ -84,7 +93,7 @@ def convert(database: Database, lines: Path, merged: FileReport, format_: str) -
             cell_as_written(one, kind if isinstance(kind, str) else "", format_)
             for one, kind in types.items()
         )
-        fields = f"(SELECT unnest(from_json(json, {literal(json.dumps(types))})) FROM {source})"
+        fields = _fields(types, source)
     else:
         cells, fields = cell_as_written("json", JSON, format_), source
     found = database.run(
@@ -92,6 +101,46 @@ def convert(database: Database, lines: Path, merged: FileReport, format_: str) -
     )
     rows = found[0][0]
     return replace(merged, file=to.name, rows=rows, malformed=merged.rows - rows)
+
+
+def load_items(database: Database, folders: Sequence[Path]) -> None:
+    """Make the table of items that count, from their parts, or from merged files (JSON, else
+    Parquet) where there are none: a column for each field, or one of JSON (`convert`). The table of
+    what was refused must be there."""
+    merged = database.folder / ITEMS_FILE
+    are_alike_one = any(map(may_repeat, folders))
+    if merge_items(database, folders, merged, are_alike_one=are_alike_one) is not None:
+        database.run("DROP TABLE listed; DROP TABLE kept")
+        lines = [merged]
+    else:
+        lines = _merged(folders, JSONL)
+    if lines:
+        source = _objects(database, lines)
+        types = _types(database, source)
+        database.run(f"CREATE TABLE {ITEMS} AS FROM {_fields(types, source) if types else source}")
+    elif files := _merged(folders, PARQUET):
+        links = ", ".join(literal(database.link(file)) for file in files)
+        database.run(f"CREATE TABLE {ITEMS} AS FROM read_parquet([{links}], union_by_name = true)")
+    else:
+        database.run(EMPTY_TABLE)
+
+
+def _merged(folders: Sequence[Path], suffix: str) -> list[Path]:
+    return [file for folder in folders if (file := folder / f"{ITEMS}.{suffix}").is_file()]
+
+
+def _objects(database: Database, lines: Sequence[Path]) -> str:
+    """The items in these files, each as JSON, for a FROM."""
+    files = ", ".join(literal(database.link(file)) for file in lines)
+    return (
+        f"(FROM read_ndjson_objects([{files}], ignore_errors = true, "
+        f"maximum_object_size = {MOST_LINE_BYTES}) WHERE json IS NOT NULL)"
+    )
+
+
+def _fields(types: dict[str, Any], source: str) -> str:
+    """Those items with their fields as columns."""
+    return f"(SELECT unnest(from_json(json, {literal(json.dumps(types))})) FROM {source})"
 
 
 def _types(database: Database, source: str) -> dict[str, Any] | None:

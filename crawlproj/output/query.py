@@ -150,6 +150,6 @@ def _in_plain_words(error: Exception) -> str:
     text = in_one_line(error)
     if found := _NO_TABLE.search(text):
         near = difflib.get_close_matches(found[1], TABLES, 1)
-        meant = f", did you mean {near[0]}" if near else ""
-        return f"no table {found[1]}{meant}? There are {', '.join(TABLES)}"
+        meant = f", did you mean {near[0]}? There" if near else "; there"
+        return f"no table {found[1]}{meant} are {', '.join(TABLES)}"
     return text

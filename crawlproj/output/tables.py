@@ -1,4 +1,5 @@
-"""The tables of a crawl, to ask in SQL: pages, failures, stats, links, attributes, extracted.
+"""The tables of a crawl, to ask in SQL: pages, failures, stats, links, attributes, extracted, and
+items of spiders' own classes.
 
     with open_tables(Path("output/site")) as tables:
         for status, count in tables.ask("SELECT status, count(*) FROM pages GROUP BY ALL"):
@@ -24,15 +25,24 @@ from typing import Any
 
 import duckdb
 
-from crawlproj.output import manifest
+from crawlproj.output import manifest, own_items
 from crawlproj.output.database import MEMORY_MB, Database, database, limits
-from crawlproj.output.kinds import FAILURES, FORGOTTEN, KINDS, PAGES, PARQUET, REFUSED, Kind
+from crawlproj.output.kinds import (
+    FAILURES,
+    FORGOTTEN,
+    ITEMS,
+    KINDS,
+    PAGES,
+    PARQUET,
+    REFUSED,
+    Kind,
+)
 from crawlproj.output.loading import flat, load
 from crawlproj.output.parts import has_parts, sources_of
 from crawlproj.output.sql import cast, literal, name
 
 ROWS_AT_ONCE = 10_000
-TABLES = tuple(kind.name for kind in KINDS)
+TABLES = (*(kind.name for kind in KINDS), ITEMS)
 # A question that names its tables by a text of its own may mean any.
 _ANY_TABLE = re.compile(r"\bquery(_table)?\s*\(", re.IGNORECASE)
 
@@ -68,9 +78,19 @@ class Tables:
     def make_for(self, sql: str) -> None:
         """Have the tables ready that a question names."""
         is_any = bool(_ANY_TABLE.search(sql))
+        named = {one for one in TABLES if is_any or re.search(rf"\b{one}\b", sql, re.IGNORECASE)}
         for kind in KINDS:
-            if is_any or re.search(rf"\b{kind.name}\b", sql, re.IGNORECASE):
+            if kind.name in named:
                 self._make(kind)
+        if ITEMS in named and ITEMS not in self._made:
+            self._made.add(ITEMS)
+            self._load_refused()
+            own_items.load_items(self._rows, self._folders)
+
+    def _load_refused(self) -> None:
+        if REFUSED.name not in self._made:
+            self._made.add(REFUSED.name)
+            load(self._rows, REFUSED, self._folders)
 
     def _make(self, kind: Kind) -> None:
         if kind.name in self._made:
@@ -80,9 +100,7 @@ class Tables:
         if ready is not None:
             self._show(kind, ready)
             return
-        if REFUSED.name not in self._made:
-            self._made.add(REFUSED.name)
-            load(self._rows, REFUSED, self._folders)
+        self._load_refused()
         if kind is FAILURES:
             self._make(PAGES)
             load(self._rows, FORGOTTEN, self._folders)
@@ -129,6 +147,8 @@ class Tables:
         for kind in KINDS:
             if kind.name not in self._made:
                 self._make_empty(kind)
+        if ITEMS not in self._made:
+            self._rows.run(own_items.EMPTY_TABLE)
         self._rows.connection.close()
         connection = duckdb.connect(
             str(self._rows.path), read_only=True, config=limits(self._rows.folder, self._memory_mb)

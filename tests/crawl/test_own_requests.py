@@ -100,8 +100,10 @@ def test_items_and_failures_of_requests_that_share_a_url_are_all_merged_and_gath
     failures = merged_failures(fleet)
     assert [row["url"] for row in failures] == [dead] * 5
     assert len({row["request"] for row in failures}) == 5
-    counted = command(fleet, "query", "things", "SELECT count(*) AS n FROM failures", "--json")
-    assert json.loads(counted) == [{"n": 5}]
+    assert not list((fleet.output / "things").glob("pages*"))
+    for table, rows in (("failures", 5), ("items", 8)):
+        counted = command(fleet, "query", "things", f"SELECT count(*) AS n FROM {table}", "--json")
+        assert json.loads(counted) == [{"n": rows}]
     report = json.loads(command(fleet, "report", "things", "--json"))
     assert [one["url"] for one in report["broken"]] == [dead]
 

@@ -645,6 +645,12 @@ def test_items_that_are_alike_are_one_only_where_a_page_may_have_been_fetched_tw
     )
 
 
+def test_no_file_of_pages_is_made_of_a_spider_that_has_items_alone(tmp_path: Path) -> None:
+    reports = merged(tmp_path, items_a_jsonl=as_jsonl({"price": 6}))
+    assert set(reports) == {"items.jsonl", "failures.csv", "stats.csv"}
+    assert not list(tmp_path.glob("pages*"))
+
+
 def test_no_file_of_items_is_made_where_there_are_none(tmp_path: Path) -> None:
     assert "items.jsonl" not in merged(tmp_path, pages_a_csv=as_csv(page("http://a.test/")))
     assert not (tmp_path / "items.jsonl").exists()

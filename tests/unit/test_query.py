@@ -101,6 +101,35 @@ def test_merged_parquet_is_asked_while_it_is_up_to_date(folder: Path) -> None:
         assert tables.ask(sql) == [(3,)]
 
 
+ITEMS = [{"name": "b", "price": 2.5}, {"name": "a", "price": 1, "tags": ["x"]}]
+
+
+def write_items(folder: Path) -> None:
+    """The second was written twice, by a worker that died and by another."""
+    for worker, items, leases in (("w1", ITEMS, "1 aa\n2 bb\n"), ("w2", ITEMS[1:], "3 bb\n")):
+        part = folder / f"items-{worker}-0001.jsonl"
+        part.write_bytes(as_jsonl(*items))
+        part.with_suffix(".leases").write_text(leases)
+
+
+@pytest.mark.parametrize("formats", [(), ("jsonl",), ("parquet",), ("csv", "jsonl", "parquet")])
+def test_items_are_a_table_with_their_fields_in_which_each_is_once(
+    tmp_path: Path, formats: tuple[str, ...]
+) -> None:
+    parts, merged_to = tmp_path / "things", tmp_path / "merged"
+    parts.mkdir()
+    write_items(parts)
+    if formats:
+        merge.merge(parts, merged_to, Wish(formats))
+    sql = "SELECT name, price, tags[1] FROM items ORDER BY name"
+    assert answered(merged_to if formats else parts, sql) == [("a", 1.0, "x"), ("b", 2.5, None)]
+
+
+def test_items_that_make_no_columns_are_a_table_of_json(tmp_path: Path) -> None:
+    (tmp_path / "items-w1-0001.jsonl").write_bytes(as_jsonl({"a": 1}, {"A": 2}))
+    assert answered(tmp_path, "SELECT json->>'A' AS a FROM items ORDER BY a") == [("2",), (None,)]
+
+
 HOSTILE = [
     "SELECT * FROM read_csv('{secret}')",
     "SELECT * FROM read_text('{secret}')",
@@ -188,7 +217,7 @@ def test_the_file_of_a_table_can_not_be_written_to(folder: Path) -> None:
     ("sql", "said"),
     [
         ("SELECT * FROM pagess", "no table pagess, did you mean pages? There are pages, failures"),
-        ("SELECT * FROM zebra", "no table zebra? There are pages, failures, stats, links"),
+        ("SELECT * FROM zebra", "no table zebra; there are pages, failures, stats, links"),
         ("SELECT titel FROM pages", '"titel" not found in FROM clause! Candidate bindings: "title'),
         ("SELEC url FROM pages", 'syntax error at or near "SELEC": write SELECT … FROM pages'),
         ("SELECT url FROM pages WHERE status = 'x'", "Could not convert string 'x'"),
