@@ -20,7 +20,7 @@ from crawlproj.frontier.plan import Plan
 from crawlproj.frontier.survey import Survey, survey
 from crawlproj.frontier.worker_names import plain
 from crawlproj.items import utc_timestamp
-from crawlproj.operate import host_status, pattern_release, time_left, worker_status
+from crawlproj.operate import host_status, pattern_release, worker_status
 from crawlproj.operate.host_status import HostStatus
 from crawlproj.operate.pattern_release import PatternStatus
 from crawlproj.operate.recent_pages import RecentPage
@@ -87,7 +87,7 @@ class Status:
     estimate_s: float | None = None
     """What is queued takes at least so long."""
     estimate_bound: str = ""
-    """What does not let it be faster: a `Bound` of operate/time_left.py."""
+    """What does not let it be faster: a `Bound` of operate/host_status.py."""
     bytes: int = 0
     saved_bytes: int = 0
     """Not transferred, since pages have not changed since an earlier crawl."""
@@ -180,10 +180,10 @@ def _status(
     state = _state(meta["state"], ledger["discovered"], workers)
     elapsed_s = _elapsed_s(meta, shards[0].now_ms, state)
     hosts = host_status.read(frontier.plan, shards)
-    rate, left = 0.0, time_left.TimeLeft()
+    rate, left = 0.0, host_status.TimeLeft()
     if state == "running":
         rate = _rate(workers, ledger["done"], elapsed_s)
-        left = time_left.estimate(frontier.plan.pages, ledger, rate, hosts)
+        left = host_status.estimate(frontier.plan.pages, ledger, rate, hosts)
     return Status(
         crawl=frontier.crawl,
         epoch=meta["epoch"],

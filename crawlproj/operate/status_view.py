@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from crawlproj.operate.host_status import SHOWN_HOSTS, HostStatus
+from crawlproj.operate.host_status import SHOWN_HOSTS, Bound, HostStatus
 from crawlproj.operate.pattern_release import PatternStatus
 from crawlproj.operate.status import OVER, Status
 from crawlproj.operate.table import table
-from crawlproj.operate.time_left import Bound
 from crawlproj.operate.worker_status import WorkerStatus
 from crawlproj.output.summary import ago, duration, size
 from crawlproj.plural import counted, plural

@@ -52,9 +52,7 @@ def read_report(
         found, counts_of_broken = broken.find(tables, folders)
         broken_total = sum(counts_of_broken.values())
         has_links = bool(tables.ask("SELECT 1 FROM links LIMIT 1"))
-        # A spider of the user's own has no rows of pages: only the ledger has counted them. If it
-        # has counted none either, the rows are all there.
-        has_pages = bool(tables.ask("SELECT 1 FROM pages LIMIT 1")) or not summary.get("done")
+        has_pages = _has_pages(tables, summary)
         filtered = _counts_of(summary.get("filtered"))
         problems = [
             *_broken_problems(found, counts_of_broken),
@@ -79,10 +77,8 @@ def read_report(
             problems=sorted(problems, key=lambda one: list(Severity).index(one.severity)),
             redirects=_listing(tables, ("url", "status", "to"), "url", _REDIRECTS, MOST_ROWS),
             duplicates=_duplicates(tables),
-            slowest=_listing(tables, ("url", "ms", "bytes"), "-ms", _SLOWEST, MOST_SHOWN),
-            largest=_listing(
-                tables, ("url", "bytes", "ms", "type"), "-bytes", _LARGEST, MOST_SHOWN
-            ),
+            slowest=_listing(tables, _SLOWEST_COLUMNS, "-ms", _SLOWEST, MOST_SHOWN),
+            largest=_listing(tables, _LARGEST_COLUMNS, "-bytes", _LARGEST, MOST_SHOWN),
             has_links=has_links,
             has_pages=has_pages,
         )
@@ -113,6 +109,8 @@ _FAILED_HOSTS = f"""
 SELECT {HOST} AS host, count(*) AS failed FROM failures GROUP BY host ORDER BY failed DESC, host
 """
 _REDIRECTS = "SELECT url, status, redirect_to FROM pages WHERE redirect_to <> '' ORDER BY url"
+_SLOWEST_COLUMNS = ("url", "ms", "bytes")
+_LARGEST_COLUMNS = ("url", "bytes", "ms", "type")
 _HAS_CONTENT = "coalesce(redirect_to, '') = ''"
 _SLOWEST = (
     f"SELECT url, elapsed_ms, size FROM pages WHERE {_HAS_CONTENT} ORDER BY elapsed_ms DESC, url"
@@ -133,6 +131,12 @@ def _summary(folders: Sequence[Path]) -> Mapping[str, Any]:
             continue
     usable = [one for one in found if isinstance(one, dict)]
     return max(usable, key=lambda one: str(one.get("finished_at") or ""), default={})
+
+
+def _has_pages(tables: Tables, summary: Mapping[str, Any]) -> bool:
+    """False for a spider of the user's own, which has no rows of pages: only the ledger has counted
+    them. If it has counted none either, the rows are all there."""
+    return bool(tables.ask("SELECT 1 FROM pages LIMIT 1")) or not summary.get("done")
 
 
 def _counts_of(found: object) -> dict[str, int]:
