@@ -129,13 +129,6 @@ def checksums(ids: Collection[str]) -> str:
     return base64.b64encode(sums.tobytes()).decode()
 
 
-def has_id(sums: str, wanted: str) -> bool:
-    """Whether that is among a page's ids."""
-    packed = base64.b64decode(sums)
-    one = checksum(wanted).to_bytes(4, "little")
-    return any(packed[at : at + 4] == one for at in range(0, len(packed), 4))
-
-
 def read_checksums(sums: str) -> frozenset[int]:
     """The set that `checksums` has packed; ValueError for anything else."""
     found = array("I", base64.b64decode(sums, validate=True))

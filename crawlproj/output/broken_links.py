@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from crawlproj.discover.link_records import REDIRECT, has_id
+from crawlproj.discover.link_records import REDIRECT, checksum, read_checksums
 from crawlproj.items import PERMANENT, TRANSIENT
 from crawlproj.output import link_table
 from crawlproj.output.kinds import LINKS
@@ -213,13 +214,16 @@ class _Table:
     def _missing_fragments(self) -> set[tuple[str, str]]:
         if not self._fragments:
             return set()
-        return {
-            (row["source"], fragment)
-            for row in self._rows()
-            if row.get("anchors") is not None
-            for fragment in self._fragments.get(row["source"], ())
-            if not has_id(row["anchors"], fragment)
-        }
+        missing: set[tuple[str, str]] = set()
+        for row in self._rows():
+            wanted = self._fragments.get(row["source"])
+            if wanted and row.get("anchors") is not None:
+                with suppress(ValueError):  # damaged: what it has is not known
+                    # Once a page: it may have as many ids as there are links to them.
+                    there = read_checksums(row["anchors"])
+                    lost = {one for one in wanted if checksum(one) not in there}
+                    missing.update((row["source"], one) for one in lost)
+        return missing
 
     def _end_of(self, url: str) -> str:
         """Where redirects lead in the end."""

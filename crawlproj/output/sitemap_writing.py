@@ -32,15 +32,17 @@ def host_of(tables: Tables, wanted: str) -> str:
     with or without its scheme."""
     found = tables.ask(
         f"SELECT {_HOST} AS host, count(*) FROM pages WHERE {_GOOD} GROUP BY host "
-        "ORDER BY count(*) DESC, host LIMIT 1000"
+        "ORDER BY count(*) DESC, host LIMIT 5"
     )
     hosts = [host for host, _ in found]
     if not hosts:
         raise NoPages("No sitemap: the crawl has no page that answered well")
     if wanted:
-        hosts = [host for host in hosts if wanted in (host, host.partition("://")[2])]
+        named = [wanted, f"http://{wanted}", f"https://{wanted}"]
+        sql = f"SELECT DISTINCT {_HOST} FROM pages WHERE {_GOOD} AND {_HOST} IN (?, ?, ?)"
+        hosts = [host for (host,) in tables.ask(sql, named)]
     if len(hosts) != 1:
-        some = ", ".join(host for host, _ in found[:5])
+        some = ", ".join(host for host, _ in found)
         raise ConfigError(f"--host {wanted}: give one of the hosts of this crawl, as {some}")
     return str(hosts[0])
 

@@ -8,6 +8,7 @@ import sqlite3
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -292,6 +293,18 @@ def test_tables_of_others_are_left_alone(
     database.execute(change)
     with pytest.raises(ConfigError, match=said):
         open_database(address, tmp_path / "site")
+
+
+@pytest.mark.parametrize("to_read", [True, False])
+def test_a_file_of_sqlite_that_is_not_ours_stays_as_it_is(tmp_path: Path, to_read: bool) -> None:
+    file = tmp_path / "foreign.db"
+    with closing(sqlite3.connect(file)) as theirs:
+        theirs.execute("CREATE TABLE pages (number INTEGER)")
+        theirs.commit()
+    before = file.read_bytes()
+    with pytest.raises(ConfigError):
+        open_database(f"sqlite:///{file}", tmp_path / "site", to_read=to_read)
+    assert file.read_bytes() == before
 
 
 def not_a_database(folder: Path) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import http.client
 import json
+import resource
+import socket
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import pytest
@@ -230,6 +232,29 @@ async def test_a_viewer_is_told_as_it_happens_also_that_redis_is_away(
                 pass
             assert told["value"]["done"] == 4 and told["error_since_s"]  # type: ignore[index]
             redis_server.start()
+
+
+def test_requests_that_never_end_are_ended_and_keep_nobody_out(
+    tmp_path: Path, redis_server: RedisServer
+) -> None:
+    begun = [b"", b"GET / HTTP/1.1\r\n", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: y"]
+    begun.append(b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\ntoken")
+    begun.append(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET / HTTP/1.1\r\n")
+    with DashboardProcess(tmp_path, redis_server.url) as dashboard, ExitStack() as opened:
+        resource.prlimit(dashboard.pid, resource.RLIMIT_NOFILE, (100, 100))
+        sockets = []
+        for number in range(150):
+            one = socket.create_connection(("127.0.0.1", dashboard.port), timeout=30)
+            sockets.append(opened.enter_context(one))
+            with suppress(OSError):
+                one.sendall(begun[number % len(begun)])
+            assert number % 30 or dashboard.ask("/healthz").status == 200
+        assert dashboard.ask("/healthz").status == 200
+        for one in sockets[-len(begun) :]:
+            with suppress(ConnectionError):
+                while one.recv(4096):
+                    pass
+        assert len(dashboard.log()) < 1000
 
 
 @pytest.mark.parametrize("given", ["taken", "99999"])

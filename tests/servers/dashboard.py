@@ -63,6 +63,10 @@ class DashboardProcess:
         assert self._process.poll() is None, self._log.read_text()
         return self._said.read_text().endswith("\n")
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def log(self) -> str:
         """What it has said on standard error."""
         return self._log.read_text()

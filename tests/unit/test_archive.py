@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -333,6 +334,33 @@ def test_every_url_is_found_by_a_current_index(tmp_path: Path) -> None:
     assert index.state_of(tmp_path) == "current"
     for path in paths:
         assert lookup.find(tmp_path, f"http://a.example{path}").payload() == path.encode()
+
+
+def test_what_had_not_changed_is_the_newest_page_before_however_that_was_packed(
+    tmp_path: Path,
+) -> None:
+    packed = HEAD.replace(b"\r\n\r\n", b"\r\nContent-Encoding: gzip\r\n\r\n")
+    unchanged = b"HTTP/1.1 304 Not Modified\r\nETag: x\r\n\r\n"
+    said = [(HEAD, b"old"), (packed, gzip.compress(b"new")), (unchanged, b""), (unchanged, b"")]
+    captures = [
+        replace(capture("/", body, head), at_s=AT_S + number)
+        for number, (head, body) in enumerate(said)
+    ]
+    later = replace(capture("/", b"later"), at_s=AT_S + 9)
+    written(tmp_path, *captures, capture("/other", b"", unchanged))
+    assert lookup.find(tmp_path, "http://a.example/").payload() == b"new"
+    index.write_index(tmp_path)
+    assert lookup.find(tmp_path, "http://a.example/").payload() == b"new"
+    with pytest.raises(lookup.NotThere, match="had not changed since a page that is not in this"):
+        lookup.find(tmp_path, "http://a.example/other")
+    written(tmp_path, later)
+    assert lookup.find(tmp_path, "http://a.example/").payload() == b"later"
+
+
+def test_only_a_line_feed_ends_a_header() -> None:
+    head = b"HTTP/1.1 200 OK\r\nX-Name: a\x85Content-Encoding: br\x0bETag: y\r\nETag: z\r\n\r\n"
+    found = reading.parsed(head).headers
+    assert "content-encoding" not in found and found["etag"] == "z"
 
 
 def test_what_was_archived_while_an_index_was_made_is_found(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,19 @@ def crawled(folder: Path, *rows: dict[str, Any], worker: str = "w1") -> Path:
 def found_in(*folders: Path) -> Findings:
     with open_tables(list(folders)) as tables:
         return find_broken(folders, failures_of(tables))
+
+
+def test_a_page_with_many_ids_is_looked_through_once_however_many_links_lead_into_it(
+    tmp_path: Path,
+) -> None:
+    """Looked at for every link, 20,000 ids take half a minute."""
+    names = [f"id{number}" for number in range(20_000)]
+    row = links("http://a/", *(f"http://a/#{name}" for name in [*names, "missing"]))
+    crawled(tmp_path, row | {"anchors": checksums(names)})
+    began_s = time.process_time()
+    found = found_in(tmp_path)
+    assert time.process_time() - began_s < 8
+    assert [one.url for one in found.broken] == ["http://a/#missing"]
 
 
 def test_of_a_page_that_was_fetched_twice_the_last_links_count(tmp_path: Path) -> None:

@@ -64,6 +64,13 @@ def test_of_several_hosts_one_must_be_named(tmp_path: Path) -> None:
     assert places(tmp_path / "sitemap.xml") == ["http://b.test/"]
 
 
+def test_any_host_can_be_named_however_many_there_are(tmp_path: Path) -> None:
+    pages = [page(f"http://h{number:04}.test/", **HTML) for number in range(1100)]
+    for host in ("h1099.test", "http://h1099.test"):
+        assert made(tmp_path, *pages, host=host) == (1, ["sitemap.xml"])
+    assert places(tmp_path / "sitemap.xml") == ["http://h1099.test/"]
+
+
 def test_without_a_page_there_is_none(tmp_path: Path) -> None:
     with pytest.raises(NoPages, match="no page that answered well"):
         made(tmp_path, page("http://a.test/", status=500))

@@ -27,7 +27,7 @@ from urllib.parse import parse_qsl
 
 from redis.exceptions import RedisError
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
@@ -267,6 +267,8 @@ async def _explained(handler: Handler, request: Request) -> Response:
         return JSONResponse({"error": str(error)}, 404)
     except (CrawlError, RedisError, OSError) as error:
         return JSONResponse({"error": " ".join(str(error).split())}, 503)
+    except ClientDisconnect:
+        return Response(status_code=400)  # which nobody reads
     except (ValueError, TypeError, ArithmeticError, RecursionError) as error:
         # What nobody has thought of: told in one line, since anybody may send it again and again.
         _log.warning("%s %r: %.200r", request.method, request.url.path, error)

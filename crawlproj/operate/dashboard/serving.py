@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import socket
 from typing import NamedTuple
@@ -14,8 +15,10 @@ from crawlproj.errors import ConfigError
 from crawlproj.operate.dashboard.actions import Actions
 from crawlproj.operate.dashboard.answers import Answers
 from crawlproj.operate.dashboard.app import Dashboard
+from crawlproj.operate.dashboard.connections import ImpatientProtocol, QuietLoop
 from crawlproj.operate.dashboard.guard import Guard, is_loopback, names_of_machine
 
+BACKLOG = 128
 GRACE_S = 1
 """How long streams have to end when the server does."""
 
@@ -53,12 +56,16 @@ class Listener:
         app = Dashboard(answers, Actions(answers, settings), self._guard).app()
         config = uvicorn.Config(
             app,
-            log_level="warning",
+            http=ImpatientProtocol,
+            backlog=BACKLOG,
+            # Its warnings are of what anybody may send, as often as they like.
+            log_level="error",
             access_log=False,
             server_header=False,
             lifespan="off",
             timeout_graceful_shutdown=GRACE_S,
         )
+        asyncio.get_running_loop().set_exception_handler(QuietLoop())
         await uvicorn.Server(config).serve(sockets=[self._socket])
 
 
@@ -68,7 +75,7 @@ def _listen(host: str, port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
-        listening.listen(128)
+        listening.listen(BACKLOG)
     except (OSError, OverflowError) as error:  # the latter: a port that is none
         listening.close()
         why = getattr(error, "strerror", None) or error

@@ -47,13 +47,36 @@ def find(folder: Path, url: str) -> Page:
     exact = [entry for entry in found if entry.fields.get("url") == url]
     if not found:
         raise NotThere(f"{url} is not in this archive")
-    entry = max(exact or found, key=_preference)
+    return _page(folder, max(exact or found, key=_preference))
+
+
+def _page(folder: Path, entry: Entry) -> Page:
     with _opened(folder, entry) as file:
         record = _record(file, entry)
         head = record.read_head()
-        if record.type == records.REVISIT:
-            return Page(entry, head, _original_body(folder, record))
-        return Page(entry, head, _rest(record))
+        if record.type != records.REVISIT:
+            return Page(entry, head, _rest(record))
+        if "warc-payload-digest" not in record.headers:
+            return _unmodified(folder, entry, record.url)
+        return Page(entry, head, _original_body(folder, record))
+
+
+def _unmodified(folder: Path, revisit: Entry, url: str) -> Page:
+    """What a 304 was said of, which names neither digest nor date: the newest page before it, with
+    headers of its own, which tell how it is packed."""
+    earlier = [
+        entry
+        for entry in _captures(folder, url)
+        if entry.fields.get("url") == url
+        and str(entry.fields.get("status", "")).startswith("2")
+        and entry.timestamp <= revisit.timestamp
+    ]
+    if not earlier:
+        raise NotThere(
+            f"{url} had not changed since a page that is not in this archive: it is in that of "
+            "another machine, or of the crawl before"
+        )
+    return _page(folder, max(earlier, key=_preference))
 
 
 def _preference(entry: Entry) -> tuple[str, bool]:

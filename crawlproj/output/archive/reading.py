@@ -156,7 +156,7 @@ class Record:
             if not text.startswith(b"WARC/1."[: len(text)]):
                 raise BadRecord("it is no WARC record")
         self._rest = text[end.end() :]
-        for line in text[: end.start()].decode("utf-8", "replace").splitlines()[1:]:
+        for line in text[: end.start()].decode("utf-8", "replace").split("\n")[1:]:
             name, _, value = line.partition(":")
             self.headers.setdefault(name.strip().lower(), value.strip())
         size = self.headers.get("content-length", "")
@@ -243,7 +243,7 @@ def parsed(head: bytes) -> Head:
     """Status and headers of a response; of a header that is there twice, the first."""
     status = _STATUS.match(head)
     headers: dict[str, str] = {}
-    for line in head.decode("latin-1").splitlines()[1:]:
+    for line in head.decode("latin-1").split("\n")[1:]:
         name, _, value = line.partition(":")
         headers.setdefault(name.strip().lower(), value.strip())
     return Head(status[1].decode() if status else "", headers)

@@ -16,6 +16,10 @@ REFUSALS = (sqlite3.DataError, sqlite3.IntegrityError, sqlite3.InterfaceError, O
 """The last: a number beyond 64 bits."""
 
 
+_OUR_TABLES = "SELECT name FROM sqlite_master WHERE name IN (?, ?, ?)"
+_NAMES = [PAGES, CONTENTS, MARK]
+
+
 class SqliteDatabase(Database):
     """A file; made where there is none, in a folder that is there."""
 
@@ -35,9 +39,12 @@ class SqliteDatabase(Database):
             self._path, BUSY_S, isolation_level=None, check_same_thread=False
         )
         try:
-            # Readers never wait for writers; a commit is on disk, whatever becomes of the machine.
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = FULL")
+            there = {row[0] for row in connection.execute(_OUR_TABLES, _NAMES)}
+            if may_create and (not there or MARK in there):  # else it is not ours to change
+                # Readers never wait for writers; a commit is on disk, whatever becomes of the
+                # machine.
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA synchronous = FULL")
         except BaseException:
             connection.close()
             raise
@@ -52,10 +59,7 @@ class SqliteDatabase(Database):
         self.execute("BEGIN IMMEDIATE")
 
     def tables(self) -> set[str]:
-        found = self.execute(
-            "SELECT name FROM sqlite_master WHERE name IN (?, ?, ?)", [PAGES, CONTENTS, MARK]
-        )
-        return {row[0] for row in found}
+        return {row[0] for row in self.execute(_OUR_TABLES, _NAMES)}
 
     def columns(self) -> set[str]:
         return {row[1] for row in self.execute(f"PRAGMA table_info({PAGES})")}
