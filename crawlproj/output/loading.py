@@ -23,6 +23,7 @@ from crawlproj.output import parts as part_files
 from crawlproj.output.database import Database
 from crawlproj.output.kinds import CSV, FAILURES, FORGOTTEN, LINKS, PAGES, REFUSED, TEXT, Kind
 from crawlproj.output.merge_report import Intake
+from crawlproj.output.ordering import create_in_order
 from crawlproj.output.sql import (
     cell_as_read,
     csv_reader,
@@ -65,16 +66,23 @@ def load(
     there are no parts and these will do. Failures are compared with the tables of pages and of
     what was forgotten, which must be there; all kinds with that of what was refused, if it is."""
     database.run("SET preserve_insertion_order = false")  # faster; an ORDER BY is kept to
+    # Long texts take DuckDB ten times as long to compress as all the rest does.
+    compression = "uncompressed" if kind.is_wide else "auto"
+    database.run(f"SET force_compression = '{compression}'")
     parts = part_files.sources_of(folders, kind, or_merged=or_merged)
     loading = _Loading(database, kind, parts, part_files.chosen_types(folders, kind))
     loading.read()
     loaded = Loaded(kind, loading.columns, loading.intakes)
     loading.pass_over_refused()
     loading.choose()
-    kept = f"SELECT {names(loading.columns)} FROM read WHERE rowid IN (SELECT best FROM chosen)"
-    if kind is FAILURES:
-        kept = _without_mended(database, kept, loaded)
-    database.run(f"CREATE TABLE {kind.name} AS {kept} {order and f'ORDER BY {order}'}")
+    columns, chosen = names(loading.columns), "SELECT best FROM chosen"
+    if order and kind.is_wide:
+        create_in_order(database, kind.name, columns, order, chosen=chosen, time=kind.time)
+    else:
+        kept = f"SELECT {columns} FROM read WHERE rowid IN ({chosen})"
+        if kind is FAILURES:
+            kept = _without_mended(database, kept, loaded)
+        database.run(f"CREATE TABLE {kind.name} AS {kept} {order and f'ORDER BY {order}'}")
     database.run("DROP TABLE read; DROP TABLE chosen; SET preserve_insertion_order = true")
     loaded.rows = database.run(f"SELECT count(*) FROM {kind.name}")[0][0]
     return loaded
