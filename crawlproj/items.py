@@ -56,6 +56,7 @@ class FailureItem:
     attempts: int = 0
     failed_at: str
     worker: str
+    lease: int = 0
 
 
 @dataclass(slots=True, kw_only=True)

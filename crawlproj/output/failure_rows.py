@@ -33,6 +33,7 @@ class FailureRows:
             referer=about.referer,
             depth=about.depth,
             attempts=attempt.attempts,
+            lease=attempt.lease.token,
         )
 
     async def write_lost(self, about: EntrySummary) -> None:

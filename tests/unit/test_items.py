@@ -21,7 +21,7 @@ from crawlproj import items
         ),
         (
             items.FAILURE_COLUMNS,
-            "url, status, kind, reason, referer, depth, attempts, failed_at, worker",
+            "url, status, kind, reason, referer, depth, attempts, failed_at, worker, lease",
         ),
         (
             items.STATS_COLUMNS,
