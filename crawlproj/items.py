@@ -57,6 +57,7 @@ class FailureItem:
     failed_at: str
     worker: str
     request: str = ""
+    lease: int = 0
 
 
 @dataclass(slots=True, kw_only=True)

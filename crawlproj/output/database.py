@@ -21,7 +21,8 @@ from crawlproj.errors import CrawlError
 MEMORY_MB = 512
 """What DuckDB may take; the process has some 100 MB more."""
 LEAST_MEMORY_MB = 100
-MOST_THREADS = 4
+ROWS_AT_ONCE = 1000
+THREADS = min(4, os.cpu_count() or 1)
 
 
 class DatabaseError(CrawlError):
@@ -33,6 +34,7 @@ class Database:
 
     def __init__(self, folder: Path, memory_mb: int = MEMORY_MB) -> None:
         self.folder = folder
+        self.memory_mb = max(LEAST_MEMORY_MB, memory_mb)
         self.path = folder / "rows.duckdb"
         self.connection = duckdb.connect(str(self.path), config=limits(folder, memory_mb))
         self.run("SET TimeZone = 'UTC'")
@@ -51,6 +53,24 @@ class Database:
         except duckdb.Error as error:
             raise DatabaseError(in_one_line(error)) from None
 
+    def each(self, sql: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+        """The rows of an answer of any length, one after the other. One such question at a time."""
+        try:
+            cursor = self.connection.execute(sql, list(values))
+            while batch := cursor.fetchmany(ROWS_AT_ONCE):
+                yield from batch
+        except duckdb.Error as error:
+            raise DatabaseError(in_one_line(error)) from None
+
+    @contextmanager
+    def one_thread(self) -> Iterator[None]:
+        """For a COPY of wide rows: several threads keep 122,880 rows each, to write in order."""
+        self.run("SET threads = 1")
+        try:
+            yield
+        finally:
+            self.run(f"SET threads = {THREADS}")
+
     def progress(self) -> float:
         """How much of the statement under way is done, from 0 to 1. For any thread."""
         return min(1.0, max(0.0, self.connection.query_progress() / 100))
@@ -67,7 +87,7 @@ def limits(folder: Path, memory_mb: int) -> dict[str, str | bool | int | float |
     """Settings that bound what a connection takes of the machine, and where from."""
     return {
         "memory_limit": f"{max(LEAST_MEMORY_MB, memory_mb)}MB",
-        "threads": min(MOST_THREADS, os.cpu_count() or 1),
+        "threads": THREADS,
         "temp_directory": str(folder / "spilled"),
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,

@@ -36,6 +36,7 @@ class FailureRows:
             depth=about.depth,
             attempts=attempt.attempts,
             request=identity_of(attempt.lease.entry),
+            lease=attempt.lease.token,
         )
 
     async def write_lost(self, lost: Lost) -> None:

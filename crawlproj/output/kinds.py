@@ -48,6 +48,8 @@ class Kind:
     are of different things."""
     is_optional: bool = False
     """True if crawls have it only when it is asked for: no empty file is written then."""
+    is_wide: bool = False
+    """True if a row may hold much of its page, so that not many of them fit into memory."""
     fields_file: str = ""
     """Of kinds whose columns users choose: the file in the crawl's folder that has their types."""
     table: Mapping[str, str] = field(default_factory=dict)
@@ -79,6 +81,7 @@ LINKS = Kind(
     ("jsonl.zst", JSONL),
     ("jsonl.zst",),
     is_optional=True,
+    is_wide=True,
     table={"source": TEXT, **LINK_COLUMNS, "fetched_at": TIME},
 )
 ATTRIBUTES = Kind(
@@ -104,6 +107,7 @@ ATTRIBUTES = Kind(
     (JSONL,),
     (JSONL,),
     is_optional=True,
+    is_wide=True,
 )
 EXTRACTED = Kind(
     "extracted",
@@ -113,6 +117,7 @@ EXTRACTED = Kind(
     (CSV, JSONL),
     (CSV, JSONL),
     is_optional=True,
+    is_wide=True,
     fields_file="extracted.fields.json",
 )
 FORGOTTEN = Kind(

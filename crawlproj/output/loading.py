@@ -23,6 +23,7 @@ from crawlproj.output import parts as part_files
 from crawlproj.output.database import Database
 from crawlproj.output.kinds import CSV, FAILURES, FORGOTTEN, LINKS, PAGES, REFUSED, TEXT, Kind
 from crawlproj.output.merge_report import Intake
+from crawlproj.output.ordering import create_in_order
 from crawlproj.output.sql import (
     cell_as_read,
     csv_reader,
@@ -38,6 +39,8 @@ LEASE = "lease"
 """The column that counts leases, of kinds that have it."""
 IS_REFUSED = "_refused"
 """A column of rows while they are chosen among."""
+_FAILED = "failed_leases"
+"""A table, while pages are loaded."""
 
 
 @dataclass
@@ -65,16 +68,26 @@ def load(
     there are no parts and these will do. Failures are compared with the tables of pages and of
     what was forgotten, which must be there; all kinds with that of what was refused, if it is."""
     database.run("SET preserve_insertion_order = false")  # faster; an ORDER BY is kept to
-    parts = part_files.sources_of(folders, kind, or_merged=or_merged)
-    loading = _Loading(database, kind, parts, part_files.chosen_types(folders, kind))
+    # Long texts take DuckDB ten times as long to compress as all the rest does.
+    compression = "uncompressed" if kind.is_wide else "auto"
+    database.run(f"SET force_compression = '{compression}'")
+    if kind is PAGES:
+        _note_failed(database, folders, or_merged=or_merged)
+    loading = _Loading.of(database, kind, folders, or_merged=or_merged)
     loading.read()
     loaded = Loaded(kind, loading.columns, loading.intakes)
     loading.pass_over_refused()
     loading.choose()
-    kept = f"SELECT {names(loading.columns)} FROM read WHERE rowid IN (SELECT best FROM chosen)"
-    if kind is FAILURES:
-        kept = _without_mended(database, kept, loaded)
-    database.run(f"CREATE TABLE {kind.name} AS {kept} {order and f'ORDER BY {order}'}")
+    if kind is PAGES:
+        loading.pass_over_failed()
+    columns, chosen = names(loading.columns), "SELECT best FROM chosen"
+    if order and kind.is_wide:
+        create_in_order(database, kind.name, columns, order, chosen=chosen, time=kind.time)
+    else:
+        kept = f"SELECT {columns} FROM read WHERE rowid IN ({chosen})"
+        if kind is FAILURES:
+            kept = _without_mended(database, kept, loaded)
+        database.run(f"CREATE TABLE {kind.name} AS {kept} {order and f'ORDER BY {order}'}")
     database.run("DROP TABLE read; DROP TABLE chosen; SET preserve_insertion_order = true")
     loaded.rows = database.run(f"SELECT count(*) FROM {kind.name}")[0][0]
     return loaded
@@ -100,6 +113,14 @@ class _Loading:
         self._has_refused = False
         self._own_columns: dict[Path, tuple[str, ...]] = {}
         self._part_of: dict[str, Path] = {}
+
+    @classmethod
+    def of(
+        cls, database: Database, kind: Kind, folders: Sequence[Path], *, or_merged: bool
+    ) -> _Loading:
+        """One that reads what is in these folders."""
+        parts = part_files.sources_of(folders, kind, or_merged=or_merged)
+        return cls(database, kind, parts, part_files.chosen_types(folders, kind))
 
     def read(self) -> None:
         for suffix, parts in self._parts.items():
@@ -237,6 +258,15 @@ class _Loading:
                 f"WHERE read.url = refused.url AND read.{LEASE} = refused.{LEASE}"
             )
 
+    def pass_over_failed(self) -> None:
+        """Pages that have failed under a later lease than any of their rows are none: the worker
+        that wrote the row was lost before it could settle it."""
+        self._run(
+            "DELETE FROM chosen WHERE best IN (SELECT read.rowid FROM read JOIN ("
+            f"SELECT url, max({LEASE}) AS last FROM read GROUP BY url) USING (url) "
+            f"JOIN {_FAILED} AS failed USING (url) WHERE last > 0 AND failed.{LEASE} > last)"
+        )
+
     def _is_any_refused(self) -> bool:
         named = f"FROM duckdb_tables() WHERE table_name = '{REFUSED.name}'"
         return bool(self._run(named) and self._run(f"FROM {REFUSED.name} LIMIT 1"))
@@ -261,13 +291,29 @@ class _Loading:
             intake.duplicates = int(found[0][0] or 0)
 
 
+def _note_failed(database: Database, folders: Sequence[Path], *, or_merged: bool) -> None:
+    """Make a table of the leases under which URLs were given up."""
+    loading = _Loading.of(database, FAILURES, folders, or_merged=or_merged)
+    loading.read()
+    loading.pass_over_refused()
+    database.run(
+        f"CREATE OR REPLACE TEMP TABLE {_FAILED} AS SELECT url, max({LEASE}) AS {LEASE} FROM read "
+        f"WHERE {LEASE} > 0 GROUP BY url"
+    )
+    database.run("DROP TABLE read")
+
+
 def _without_mended(database: Database, kept: str, loaded: Loaded) -> str:
-    """Failures but those of URLs that were fetched well, or forgotten, at that time or later."""
-    later = "EXISTS (FROM {0} AS known WHERE known.url = failed.url AND known.{1} >= failed.{2}{3})"
-    good = " AND known.status BETWEEN 100 AND 399"
+    """Failures but those of URLs that were fetched well under a later lease, or forgotten at that
+    time or later. Rows of earlier versions name no lease, and go by their times."""
+    later = "EXISTS (FROM {0} AS known WHERE known.url = failed.url AND {1})"
+    has_leases = f"known.{LEASE} > 0 AND failed.{LEASE} > 0"
+    by_lease = f"CASE WHEN {has_leases} THEN known.{LEASE} > failed.{LEASE} ELSE {{0}} END"
+    by_time = f"known.{{0}} >= failed.{FAILURES.time}"
+    good = by_lease.format(by_time.format(PAGES.time)) + " AND known.status BETWEEN 100 AND 399"
+    fetched = later.format(PAGES.name, good)
     same = " AND coalesce(known.request, failed.request) = failed.request"
-    fetched = later.format(PAGES.name, PAGES.time, FAILURES.time, good)
-    forgotten = later.format(FORGOTTEN.name, FORGOTTEN.time, FAILURES.time, same)
+    forgotten = later.format(FORGOTTEN.name, by_time.format(FORGOTTEN.time) + same)
     database.run(f"CREATE TEMP TABLE failed AS {kept}")
     database.run(
         f"CREATE TEMP TABLE judged AS SELECT *, {fetched} AS _fetched, {forgotten} AS _forgotten "

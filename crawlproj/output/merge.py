@@ -25,7 +25,7 @@ import fcntl
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from hashlib import file_digest
 from pathlib import Path
@@ -178,10 +178,11 @@ class _Merging:
         is_flat = bool(kind.table) and plain != JSONL
         columns = kind.table if is_flat else loaded.columns
         cells = ", ".join(cell_as_written(one, type_, plain) for one, type_ in columns.items())
-        rows = self._rows.run(
-            f"COPY (SELECT {cells} FROM {flat(kind, kind.name) if is_flat else kind.name}) "
-            f"TO {literal(str(self._workshop / file))} ({copy_options(format_)})"
-        )
+        with self._rows.one_thread() if kind.is_wide else nullcontext():
+            rows = self._rows.run(
+                f"COPY (SELECT {cells} FROM {flat(kind, kind.name) if is_flat else kind.name}) "
+                f"TO {literal(str(self._workshop / file))} ({copy_options(format_)})"
+            )
         report = file_report(file, format_, rows[0][0], loaded.intakes)
         report.recovered, report.forgotten = loaded.recovered, loaded.forgotten
         return report

@@ -16,10 +16,13 @@ temporary files, and gone with the tables.
 
 from __future__ import annotations
 
+import json
 import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +35,8 @@ from crawlproj.output.kinds import (
     FORGOTTEN,
     ITEMS,
     KINDS,
+    LINK_COLUMNS,
+    LINKS,
     PAGES,
     PARQUET,
     REFUSED,
@@ -39,9 +44,9 @@ from crawlproj.output.kinds import (
 )
 from crawlproj.output.loading import flat, load
 from crawlproj.output.parts import has_parts, sources_of
-from crawlproj.output.sql import cast, literal, name
+from crawlproj.output.sql import cast, literal, name, names
 
-ROWS_AT_ONCE = 10_000
+_LINKS_OF_PAGES = f"{LINKS.name}_of_pages"
 TABLES = (*(kind.name for kind in KINDS), ITEMS)
 # A question that names its tables by a text of its own may mean any.
 _ANY_TABLE = re.compile(r"\bquery(_table)?\s*\(", re.IGNORECASE)
@@ -56,6 +61,7 @@ class Tables:
         self._memory_mb = memory_mb
         self._made: set[str] = set()
         self._readable: list[str] = []
+        self._shown: set[str] = set()
         self.folder = rows.folder
         """For temporary files, and gone with the tables."""
 
@@ -67,9 +73,19 @@ class Tables:
     def each(self, sql: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         """The rows of an answer of any length, one after the other. One such question at a time."""
         self.make_for(sql)
-        cursor = self._rows.connection.execute(sql, list(values))
-        while batch := cursor.fetchmany(ROWS_AT_ONCE):
-            yield from batch
+        yield from self._rows.each(sql, values)
+
+    def links_by_page(self) -> Iterator[tuple[str, list[dict[str, str | None]]]]:
+        """Each page that has links, and these, one page after the other: of merged Parquet, which
+        has a row for each link, in the order in which it was written."""
+        self._make(LINKS)
+        if LINKS.name not in self._shown:
+            rows = self._rows.each(f"SELECT source, to_json(links)::VARCHAR FROM {_LINKS_OF_PAGES}")
+            yield from ((source, json.loads(links)) for source, links in rows if links)
+            return
+        links = self._rows.each(f"SELECT source, {names(LINK_COLUMNS)} FROM {LINKS.name}")
+        for source, found in groupby(links, itemgetter(0)):
+            yield source, [dict(zip(LINK_COLUMNS, link, strict=True)) for _, *link in found]
 
     def progress(self) -> float:
         """How much of the statement under way is done, from 0 to 1. For any thread."""
@@ -107,9 +123,9 @@ class Tables:
         load(self._rows, kind, self._folders, or_merged=True)
         if kind.table:
             self._rows.run(
-                f"ALTER TABLE {kind.name} RENAME TO {kind.name}_of_pages; "
+                f"ALTER TABLE {kind.name} RENAME TO {_LINKS_OF_PAGES}; "
                 f"CREATE VIEW {kind.name} AS SELECT {', '.join(map(name, kind.table))} "
-                f"FROM {flat(kind, f'{kind.name}_of_pages')}"
+                f"FROM {flat(kind, _LINKS_OF_PAGES)}"
             )
 
     def _ready_file(self, kind: Kind) -> Path | None:
@@ -128,6 +144,7 @@ class Tables:
     def _show(self, kind: Kind, file: Path) -> None:
         link = self._rows.link(file)
         self._readable.append(link)
+        self._shown.add(kind.name)
         described = f"(DESCRIBE FROM read_parquet({literal(link)}))"
         found = self._rows.run(f"SELECT column_name FROM {described}")
         there = {column for (column,) in found}

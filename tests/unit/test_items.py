@@ -21,7 +21,8 @@ from crawlproj import items
         ),
         (
             items.FAILURE_COLUMNS,
-            "url, status, kind, reason, referer, depth, attempts, failed_at, worker, request",
+            "url, status, kind, reason, referer, depth, attempts, failed_at, worker, request, "
+            "lease",
         ),
         (
             items.STATS_COLUMNS,

@@ -712,3 +712,37 @@ def test_rows_stand_below_each_other_however_long_the_names_of_files_are() -> No
     lines = MergeReport("here", kinds).to_text().splitlines()[1:]
     assert len({line.index("37 rows") for line in lines if "37 rows" in line}) == 1
     assert len({line.index("left out") for line in lines if "left out" in line}) == 1
+
+
+def test_a_url_that_ended_dead_under_a_later_lease_has_no_row_of_pages(tmp_path: Path) -> None:
+    report = merged(
+        tmp_path,
+        pages_w1_csv=as_csv(page("http://dead/", 1, lease=2), page("http://well/", 1, lease=5)),
+        failures_w2_csv=as_csv(
+            failure("http://dead/", 3, lease=4), failure("http://well/", 3, lease=4)
+        ),
+    )
+    assert urls_of(tmp_path / "pages.csv") == ["http://well/"]
+    assert urls_of(tmp_path / "failures.csv") == ["http://dead/"]
+    assert report["failures.csv"].recovered == 1
+
+
+def test_leases_and_not_clocks_say_whether_a_failure_was_mended(tmp_path: Path) -> None:
+    merged(
+        tmp_path,
+        pages_w1_csv=as_csv(page("http://a/", 300, lease=9)),
+        failures_ahead_csv=as_csv(failure("http://a/", 600, lease=4)),
+    )
+    assert urls_of(tmp_path / "failures.csv") == []
+
+
+def test_failures_of_a_version_without_leases_go_by_their_times(tmp_path: Path) -> None:
+    rows = [failure("http://a/", 1), failure("http://b/", 5)]
+    for row in rows:
+        del row["lease"]
+    merged(
+        tmp_path,
+        pages_w1_csv=as_csv(page("http://a/", 3, lease=1), page("http://b/", 3, lease=1)),
+        failures_old_csv=as_csv(*rows),
+    )
+    assert urls_of(tmp_path / "failures.csv") == ["http://b/"]

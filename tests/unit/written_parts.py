@@ -15,9 +15,9 @@ def page(url: str, second: int = 0, **changes: Any) -> dict[str, Any]:
     return row | {"url": url, "status": 200, "fetched_at": utc_timestamp(second)} | changes
 
 
-def failure(url: str, second: int = 0) -> dict[str, Any]:
+def failure(url: str, second: int = 0, **changes: Any) -> dict[str, Any]:
     row: dict[str, Any] = dict.fromkeys(FAILURE_COLUMNS, "")
-    return row | {"url": url, "reason": "timeout", "failed_at": utc_timestamp(second)}
+    return row | {"url": url, "reason": "timeout", "failed_at": utc_timestamp(second)} | changes
 
 
 def as_csv(*rows: dict[str, Any], header: bool = True) -> bytes:

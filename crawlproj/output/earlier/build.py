@@ -6,10 +6,9 @@ own, so that no worker has DuckDB in its memory.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import sys
-from collections.abc import Iterator
+from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from crawlproj.output.archive.index import Entry
 from crawlproj.output.archive.reading import Head, Record
 from crawlproj.output.earlier.lookup import CARRIED, SCHEMA, packed
 from crawlproj.output.folder import ARCHIVE
-from crawlproj.output.kinds import LINK_COLUMNS, LINKS
+from crawlproj.output.kinds import LINKS
 from crawlproj.output.parts import has_parts, sources_of
 from crawlproj.output.tables import Tables, open_tables
 from crawlproj.urls import UrlError, normalise
@@ -33,16 +32,8 @@ AT_ONCE = 1000
 MOST_BYTES = 64 << 20
 """Of an archived body; the links of a larger one are not known."""
 
-_LINK = ", ".join(f"{name} := {name}" for name in LINK_COLUMNS)
 _CARRIED = ", ".join(f"to_json({name})" for name in CARRIED)
-_PAGES = (
-    f"SELECT url, to_json([{_CARRIED}])::VARCHAR, links, found "
-    "FROM pages LEFT JOIN ({links}) ON source = url"
-)
-_NO_LINKS = "SELECT NULL AS source, NULL AS found"
-_LINKS = (
-    f"SELECT source, to_json(list(struct_pack({_LINK})))::VARCHAR AS found FROM links GROUP BY ALL"
-)
+_PAGES = f"SELECT url, to_json([{_CARRIED}])::VARCHAR, links FROM pages"
 
 
 def build(folder: Path, to: Path, of: str, *, skip_nofollow: bool) -> None:
@@ -53,9 +44,7 @@ def build(folder: Path, to: Path, of: str, *, skip_nofollow: bool) -> None:
     try:
         rows.executescript(f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; {SCHEMA}")
         with open_tables(folder) as tables:
-            pages = _pages(tables, has_links=_has_links(folder))
-            while batch := list(islice(pages, AT_ONCE)):
-                rows.executemany("INSERT OR REPLACE INTO pages VALUES (?, ?, ?)", batch)
+            _add_pages(rows, tables, has_links=_has_links(folder))
         _add_archived(rows, folder / ARCHIVE, skip_nofollow=skip_nofollow)
         rows.execute("INSERT INTO made VALUES (?)", (of,))
         rows.commit()
@@ -69,18 +58,21 @@ def _has_links(folder: Path) -> bool:
     return has_parts([folder], LINKS) or any(merged.values())
 
 
-def _pages(tables: Tables, *, has_links: bool) -> Iterator[tuple[str, str, bytes | None]]:
-    sql = _PAGES.format(links=_LINKS if has_links else _NO_LINKS)
-    for url, about, usable, found in tables.each(sql):
-        yield url, about, _known(usable, found, has_links=has_links)
+def _add_pages(rows: sqlite3.Connection, tables: Tables, *, has_links: bool) -> None:
+    """Pages first, then their links: to join them DuckDB would keep all links in memory."""
+    pages = (
+        (url, about, packed([]) if usable == 0 or (has_links and usable is None) else None)
+        for url, about, usable in tables.each(_PAGES)
+    )
+    while batch := list(islice(pages, AT_ONCE)):
+        rows.executemany("INSERT OR REPLACE INTO pages VALUES (?, ?, ?)", batch)
+    links = tables.links_by_page() if has_links else iter(())
+    known = ((packed(map(_members, found)), source) for source, found in links if found)
+    rows.executemany("UPDATE pages SET links = ? WHERE url = ?", known)
 
 
-def _known(usable: int | None, found: str | None, *, has_links: bool) -> bytes | None:
-    """The links of a page; None if they are not known. One without links has no row of them."""
-    if found is not None:
-        members = ({k: v for k, v in link.items() if v is not None} for link in json.loads(found))
-        return packed(members)
-    return packed([]) if usable == 0 or (has_links and usable is None) else None
+def _members(link: Mapping[str, str | None]) -> dict[str, str]:
+    return {name: value for name, value in link.items() if value is not None}
 
 
 def _add_archived(rows: sqlite3.Connection, folder: Path, *, skip_nofollow: bool) -> None:

@@ -347,6 +347,7 @@ def _broken_problems(found: list[BrokenLink], counts: broken.Counts) -> list[Pro
             "login_links",
             Severity.NOTICE,
             "Links that need a login",
+            "Link that needs a login",
             "These pages are there for those who are logged in (401). Others cannot follow the "
             "links.",
             _broken_listing(found, counts, _needs_login),
