@@ -342,9 +342,9 @@ def test_an_argument_without_a_value_stops_the_start_and_says_what_is_accepted(
         take_arguments(Settings(), {name: value})
 
 
-def test_seeds_may_be_empty_and_others_may_be_unset_by_programs() -> None:
+def test_arguments_may_be_unset_by_programs() -> None:
     settings = Settings()
-    take_arguments(settings, {"seeds": "", "pages": None, "allow": ()})
+    take_arguments(settings, {"pages": None, "allow": ()})
     assert Config.from_settings(settings).pages is None
 
 

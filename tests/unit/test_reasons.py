@@ -46,7 +46,7 @@ def reasons_of_scripts() -> tuple[set[str], set[str]]:
     """Those for which scripts of the frontier filter, and those for which they give up."""
     text = "".join(path.read_text() for path in LUA.glob("*.lua"))
     counted = set(re.findall(r"'filtered:([a-z_]+)'", text))
-    dropped = set(re.findall(r"drop_(?:queue|own)\([^)]*'([a-z_]+)'\)", text))
+    dropped = set(re.findall(r"(?:drop_queue\([^)]*|\breason = )'([a-z_]+)'", text))
     buried = set(re.findall(r"add_dead_letter\([^)]*'([a-z_]+)'\)", text))
     return counted | dropped, buried
 
