@@ -14,6 +14,7 @@ import pytest
 
 from crawlproj.frontier.messages import Settlement
 from crawlproj.operate import status
+from crawlproj.output.folder import prepare
 from tests.contract.shared_crawl import SharedCrawl, done, web
 from tests.lua.helpers import CRAWL, MINUTE_MS
 from tests.servers.dashboard import DashboardProcess
@@ -100,12 +101,26 @@ async def test_it_does_what_the_commands_do(
     assert dashboard.do(CRAWL, "pace", host="h1", delay="soon").status == 400
     first, second = dashboard.ask(f"/api/dead/{CRAWL}").json["letters"]
     assert dashboard.do(CRAWL, "retry", ids=[first["id"]]).json["text"] == "1 queued again"
-    assert dashboard.do(CRAWL, "forget", reason="http_404").json["text"] == "1 forgotten"
+    assert dashboard.do(CRAWL, "forget", reason="http_404").json["done"]
     assert dashboard.do(CRAWL, "release", pattern="nothing").status == 409
     assert dashboard.do(CRAWL, "stop").json["done"] and state() == "stopping"
     assert dashboard.do("other", "stop").status == 404
     assert dashboard.do(CRAWL, "explode").status == 404
     assert second["url"] != first["url"]
+
+
+@pytest.mark.parametrize("has_files", [True, False])
+async def test_forgetting_where_the_crawl_has_no_files_says_what_merging_needs(
+    dashboard: DashboardProcess, redis_server: RedisServer, tmp_path: Path, has_files: bool
+) -> None:
+    await plant(redis_server)
+    folder = tmp_path / "output" / CRAWL
+    if has_files:
+        prepare(folder, "1")
+    text = dashboard.do(CRAWL, "forget").json["text"]
+    assert text.startswith("2 forgotten")
+    assert (f"a note in {folder} of the dashboard's machine" in text) is not has_files
+    assert list(folder.glob("forgotten-*.csv"))
 
 
 async def test_a_list_of_no_dead_letters_means_none_of_them(

@@ -15,12 +15,19 @@ from crawlproj.frontier.pacing import Overrides, normal_host
 from crawlproj.operate import control, crawls, dead_letters, pattern_release
 from crawlproj.operate.dashboard.answers import Answers, selection
 from crawlproj.operate.seeding import SeedAdder
+from crawlproj.output.folder import epoch_of
 from crawlproj.plural import counted
 from crawlproj.worker import join
 
 MOST_SEEDS = 10_000
 MOST_LETTERS = 10_000
 """Moved by one action."""
+
+
+_ELSEWHERE = (
+    "scrapy merge leaves out their rows by a note in {} of the dashboard's machine, which has no "
+    "files of this crawl: give it that folder, too"
+)
 
 
 class Done(NamedTuple):
@@ -100,8 +107,10 @@ class Actions:
     async def _forget(self, frontier: Frontier, given: Mapping[str, Any]) -> Done:
         letters = await self._letters(frontier, given)
         folder = Config.from_settings(self._settings).folder_of(frontier.crawl)
+        has_files = bool(epoch_of(folder))
         count = await dead_letters.forget(frontier, letters, folder)
-        return Done(count > 0, f"{count:,} forgotten{_more(letters)}")
+        elsewhere = "" if has_files or not count else f"; {_ELSEWHERE.format(folder)}"
+        return Done(count > 0, f"{count:,} forgotten{elsewhere}{_more(letters)}")
 
     async def _letters(self, frontier: Frontier, given: Mapping[str, Any]) -> list[DeadLetter]:
         """Those that are named, or all of a reason and a host."""
