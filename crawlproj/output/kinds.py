@@ -70,7 +70,7 @@ FAILURES = _of_item("failures", FailureItem, "failed_at", ("url",))
 STATS = _of_item("stats", StatsItem, "at", ("worker", "at"))
 LINKS = Kind(
     "links",
-    {"source": TEXT, "fetched_at": TIME, "links": f"{LINK}[]", "anchors": TEXT},
+    {"source": TEXT, "fetched_at": TIME, "links": f"{LINK}[]", "anchors": TEXT, "lease": WHOLE},
     "fetched_at",
     ("source",),
     ("jsonl.zst", JSONL),
@@ -96,6 +96,7 @@ ATTRIBUTES = Kind(
         "structured": JSON,
         "fetched_at": TIME,
         "problem": TEXT,
+        "lease": WHOLE,
     },
     "fetched_at",
     ("url",),

@@ -107,8 +107,9 @@ class Tables:
         if REFUSED.name not in self._made:
             self._made.add(REFUSED.name)
             load(self._rows, REFUSED, self._folders)
-        if kind is FAILURES:
+        if kind is FAILURES or kind.is_wide:
             self._make(PAGES)
+        if kind is FAILURES:
             load(self._rows, FORGOTTEN, self._folders)
         load(self._rows, kind, self._folders, or_merged=True)
         if kind.table:
