@@ -207,7 +207,8 @@ class SiteSpider(scrapy.Spider):
         found = 0 if is_nofollow else self._follow(response, page)
         if closer is not None:
             url, depth = self._normal(response.url), response.meta.get("depth", 0)
-            closer.note(url, read, depth, is_nofollow=is_nofollow)
+            lease = attempt.lease.token if (attempt := crawl.tracking.of(response.request)) else 0
+            closer.note(url, read, depth, lease, is_nofollow=is_nofollow)
         if config.noindex and (page.noindex or "noindex" in said):
             self._leave_out(response)
             return None
@@ -220,9 +221,8 @@ class SiteSpider(scrapy.Spider):
         )
         if crawl.attributes is not None:
             charset, language, canonical = _charset(response), row.language, row.canonical
-            crawl.attributes.add(
-                PageToRead(row.url, response.body, charset, language, canonical, row.fetched_at)
-            )
+            about = charset, language, canonical, row.fetched_at, row.lease
+            crawl.attributes.add(PageToRead(row.url, response.body, *about))
         if crawl.extraction is not None:
             crawl.extraction.add(response, row)
         if crawl.near is not None:
@@ -295,9 +295,10 @@ class SiteSpider(scrapy.Spider):
             return None
         follow, depth = self._discovery().redirect, response.meta.get("depth", 0)
         to = follow(target, depth, response.url, passed, priority_of(response))
+        page = self._page(response, redirect_to=to)
         if closer := self._crawl().closer_reading:
-            closer.note_redirect(response.url, to)
-        return self._page(response, redirect_to=to)
+            closer.note_redirect(page.url, to, page.lease)
+        return page
 
     def checked(self, response: Response) -> None:
         """The answer to a link that is only asked whether it is there (CRAWL_CHECK)."""

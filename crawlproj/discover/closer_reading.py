@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from crawlproj.discover.link_details import Details
     from crawlproj.frontier.outcomes import Attempt, Outcome
     from crawlproj.frontier.plan import Plan
+    from crawlproj.items import PageItem
     from crawlproj.urls import Url
 
 
@@ -66,10 +67,10 @@ class CloserReading:
             ids=plan.anchors,
         )
 
-    def note(self, url: Url, read: Details, depth: int, *, is_nofollow: bool) -> None:
+    def note(self, url: Url, read: Details, depth: int, lease: int, *, is_nofollow: bool) -> None:
         """A page has been read, and its links followed unless it asks for the contrary."""
         if self._recorder is not None:
-            self._recorder.page(url, utc_timestamp(), read, self._normal)
+            self._recorder.page(url, utc_timestamp(), read, self._normal, lease)
         if self._discovery.check:
             hrefs = [*read.kept_back, *(link[0] for link in read.embedded)]
             hrefs += read.page.links if is_nofollow else ()
@@ -91,15 +92,15 @@ class CloserReading:
         """A check leads elsewhere: the link is as good as what is there."""
         about = attempt.about
         self._discovery.check_redirect(target, about.depth, about.referer, passed)
-        self.note_redirect(about.url, str(target))
+        self.note_redirect(about.url, str(target), attempt.lease.token)
         attempt.decide(Filtered(REASON))
 
-    def note_again(self, url: str, fetched_at: str, found: Iterable[Mapping[str, str]]) -> None:
+    def note_again(self, page: PageItem, found: Iterable[Mapping[str, str]]) -> None:
         """A page has not changed since an earlier crawl, which found these links on it."""
         if self._recorder is not None:
-            self._recorder.again(url, fetched_at, found)
+            self._recorder.again(page.url, page.fetched_at, found, page.lease)
 
-    def note_redirect(self, url: str, target: str) -> None:
+    def note_redirect(self, url: str, target: str, lease: int) -> None:
         """A redirect has been met."""
         if self._recorder is not None:
-            self._recorder.redirect(url, utc_timestamp(), target)
+            self._recorder.redirect(url, utc_timestamp(), target, lease)

@@ -1,6 +1,6 @@
 """The rows of the link table: a line of JSON a page, with its links.
 
-    {"source": …, "fetched_at": …, "links": [{"target": …, "text": …, "rel": …}, …]}
+    {"source": …, "fetched_at": …, "links": [{"target": …, "text": …, "rel": …}, …], "lease": …}
 
 Targets are in the normal form of the crawl; what is no URL (`mailto:`, a malformed one) is kept as
 it is written, cut, with what is wrong as its `error`. With anchors a link also has its `fragment`,
@@ -50,7 +50,9 @@ class Recorder:
         self._known: dict[str, dict[Found, str]] = {}
         self._pieces = 0
 
-    def page(self, url: Url, fetched_at: str, read: Details, resolve: Resolve) -> None:
+    def page(
+        self, url: Url, fetched_at: str, read: Details, resolve: Resolve, lease: int = 0
+    ) -> None:
         """The row of a page that was read."""
         base = links.base_of(read.page, url)
         known = self._known.setdefault(base.host, {})
@@ -61,24 +63,28 @@ class Recorder:
         )
         pieces.pop("", None)
         more = f',"anchors":"{checksums(read.ids)}"' if self._anchors else ""
-        self._row(str(url), fetched_at, pieces, more)
+        self._row(str(url), fetched_at, pieces, more, lease)
 
-    def redirect(self, url: str, fetched_at: str, target: str) -> None:
+    def redirect(self, url: str, fetched_at: str, target: str, lease: int) -> None:
         """The row of a redirect."""
-        self._row(url, fetched_at, [_piece(target, "", REDIRECT)], "")
+        self._row(url, fetched_at, [_piece(target, "", REDIRECT)], "", lease)
 
-    def again(self, url: str, fetched_at: str, found: Iterable[Mapping[str, str]]) -> None:
+    def again(
+        self, url: str, fetched_at: str, found: Iterable[Mapping[str, str]], lease: int
+    ) -> None:
         """The row of a page that was read before, of the links that it had then."""
         pieces = []
         for link in found:
             piece = _piece(link["target"], link.get("text", ""), link.get("rel", ""))
             pieces.append(_with(piece, "error", link["error"]) if "error" in link else piece)
-        self._row(url, fetched_at, pieces, "")
+        self._row(url, fetched_at, pieces, "", lease)
 
-    def _row(self, source: str, fetched_at: str, pieces: Iterable[str], more: str) -> None:
+    def _row(
+        self, source: str, fetched_at: str, pieces: Iterable[str], more: str, lease: int
+    ) -> None:
         row = (
             f'{{"source":{encode_basestring(source)},"fetched_at":"{fetched_at}",'
-            f'"links":[{",".join(pieces)}]{more}}}\n'
+            f'"links":[{",".join(pieces)}]{more},"lease":{lease}}}\n'
         )
         self._write(row.encode("utf-8", "replace"))
 

@@ -36,7 +36,10 @@ class Database:
         self.folder = folder
         self.memory_mb = max(LEAST_MEMORY_MB, memory_mb)
         self.path = folder / "rows.duckdb"
-        self.connection = duckdb.connect(str(self.path), config=limits(folder, memory_mb))
+        try:
+            self.connection = duckdb.connect(str(self.path), config=limits(folder, memory_mb))
+        except duckdb.Error as error:
+            raise DatabaseError(f"{folder} cannot be written to: {in_one_line(error)}") from None
         self.run("SET TimeZone = 'UTC'")
         self._links = Path(tempfile.mkdtemp(prefix="crawlproj-parts-"))
         self._linked = 0

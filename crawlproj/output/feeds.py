@@ -40,7 +40,7 @@ from crawlproj.errors import ConfigError
 from crawlproj.items import COLUMNS, FailureItem, StatsItem
 from crawlproj.output.gzip_rows import with_own_gzip
 from crawlproj.output.items_file import ItemsFile, holds_items, lease_line
-from crawlproj.output.kinds import KINDS
+from crawlproj.output.kinds import KINDS, LEASES_SUFFIX
 from crawlproj.output.row_file import RowFile
 from crawlproj.worker.identity import name_worker
 
@@ -165,8 +165,10 @@ class FileFeedStorage:
 
     @property
     def would_add(self) -> bool:
-        """Whether there is a file already, to which rows would be added."""
-        return self._mode == "ab" and self._path.exists()
+        """Whether there is a file already, to which rows would be added. Of items, the leases alone
+        may be there, of a worker that was killed before it had its items on disk."""
+        leases = self._path.with_suffix(LEASES_SUFFIX) if holds_items(self._path) else self._path
+        return self._mode == "ab" and (self._path.exists() or leases.exists())
 
     def open(self, spider: Spider) -> IO[bytes]:
         if self._files is None:

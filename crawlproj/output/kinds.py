@@ -75,7 +75,7 @@ FAILURES = _of_item("failures", FailureItem, "failed_at", ("url",), told_apart_b
 STATS = _of_item("stats", StatsItem, "at", ("worker", "at"))
 LINKS = Kind(
     "links",
-    {"source": TEXT, "fetched_at": TIME, "links": f"{LINK}[]", "anchors": TEXT},
+    {"source": TEXT, "fetched_at": TIME, "links": f"{LINK}[]", "anchors": TEXT, "lease": WHOLE},
     "fetched_at",
     ("source",),
     ("jsonl.zst", JSONL),
@@ -101,6 +101,7 @@ ATTRIBUTES = Kind(
         "structured": JSON,
         "fetched_at": TIME,
         "problem": TEXT,
+        "lease": WHOLE,
     },
     "fetched_at",
     ("url",),

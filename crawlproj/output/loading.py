@@ -65,8 +65,9 @@ def load(
     or_merged: bool = False,
 ) -> Loaded:
     """Make the table of a kind from its parts, in that order (SQL), or from merged files where
-    there are no parts and these will do. Failures are compared with the tables of pages and of
-    what was forgotten, which must be there; all kinds with that of what was refused, if it is."""
+    there are no parts and these will do. Rows of failures, links, attributes and what is extracted
+    are compared with the table of pages, failures with that of what was forgotten, which must be
+    there; all kinds with that of what was refused, if it is."""
     database.run("SET preserve_insertion_order = false")  # faster; an ORDER BY is kept to
     # Long texts take DuckDB ten times as long to compress as all the rest does.
     compression = "uncompressed" if kind.is_wide else "auto"
@@ -77,6 +78,8 @@ def load(
     loading.read()
     loaded = Loaded(kind, loading.columns, loading.intakes)
     loading.pass_over_refused()
+    if kind.is_wide:
+        loading.pass_over_superseded()
     loading.choose()
     if kind is PAGES:
         loading.pass_over_failed()
@@ -255,8 +258,16 @@ class _Loading:
             self._run(f"ALTER TABLE read ADD COLUMN {IS_REFUSED} BOOLEAN DEFAULT false")
             self._run(
                 f"UPDATE read SET {IS_REFUSED} = true FROM {REFUSED.name} AS refused "
-                f"WHERE read.url = refused.url AND read.{LEASE} = refused.{LEASE}"
+                f"WHERE read.{self._kind.key[0]} = refused.url AND read.{LEASE} = refused.{LEASE}"
             )
+
+    def pass_over_superseded(self) -> None:
+        """Rows go that are of a lease before that of their page's row: the last one has found
+        nothing to write. The table of pages must be there."""
+        self._run(
+            f"DELETE FROM read USING {PAGES.name} AS known WHERE read.{self._kind.key[0]} = "
+            f"known.url AND read.{LEASE} > 0 AND read.{LEASE} < known.{LEASE}"
+        )
 
     def pass_over_failed(self) -> None:
         """Pages that have failed under a later lease than any of their rows are none: the worker

@@ -117,8 +117,9 @@ class Tables:
             self._show(kind, ready)
             return
         self._load_refused()
-        if kind is FAILURES:
+        if kind is FAILURES or kind.is_wide:
             self._make(PAGES)
+        if kind is FAILURES:
             load(self._rows, FORGOTTEN, self._folders)
         load(self._rows, kind, self._folders, or_merged=True)
         if kind.table:

@@ -174,7 +174,7 @@ def test_a_page_that_takes_forever_has_an_empty_row_and_the_next_one_a_full_one(
         reader.close()
     assert tuple(hostile) == tuple(good) == COLUMNS
     said = {name: value for name, value in hostile.items() if value is not None}
-    assert said.keys() == {"url", "fetched_at", "problem"}
+    assert said.keys() == {"url", "fetched_at", "problem", "lease"}
     assert said["url"] == "https://x.example/deep"
     assert said["problem"] == "takes more than 2 s of computing"
     assert (good["title"], good["problem"]) == ("Good", None)

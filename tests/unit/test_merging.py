@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from crawlproj.errors import ConfigError
 from crawlproj.items import PAGE_COLUMNS, STATS_COLUMNS, utc_timestamp
 from crawlproj.output import merge
+from crawlproj.output.database import DatabaseError
 from crawlproj.output.folder import (
     FolderError,
     NothingThere,
@@ -268,6 +269,12 @@ def full_disk() -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+
+
+def test_merging_onto_a_full_disk_says_so_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "pages-w-0001.csv").write_bytes(as_csv(page("http://a/")))
+    with full_disk(), pytest.raises(DatabaseError, match=r"^[^\n]+ cannot be written to: [^\n]+$"):
+        merge.merge(tmp_path, tmp_path / "out")
 
 
 def test_a_full_disk_does_not_make_a_folder_forget_whose_files_it_has(tmp_path: Path) -> None:
@@ -746,3 +753,36 @@ def test_failures_of_a_version_without_leases_go_by_their_times(tmp_path: Path) 
         failures_old_csv=as_csv(*rows),
     )
     assert urls_of(tmp_path / "failures.csv") == ["http://b/"]
+
+
+WIDE = {
+    "links": lambda lease: {"source": "http://a/", "links": [{"target": f"http://{lease}/"}]},
+    "attributes": lambda lease: {"url": "http://a/", "title": str(lease)},
+    "extracted": lambda lease: {"url": "http://a/", "record": "page", "price": str(lease)},
+}
+
+
+def of_lease(kind: str, lease: int) -> bytes:
+    return as_jsonl({**WIDE[kind](lease), "fetched_at": utc_timestamp(lease), "lease": lease})
+
+
+@pytest.mark.parametrize("kind", WIDE)
+def test_rows_of_a_refused_lease_do_not_win_in_any_kind(tmp_path: Path, kind: str) -> None:
+    for lease in (1, 2):
+        (tmp_path / f"{kind}-w{lease}-0001.jsonl").write_bytes(of_lease(kind, lease))
+    note_refused(tmp_path, "w2", [Refused("http://a/", 2, "w2")])
+    report = merged(tmp_path, pages_w1_csv=as_csv(page("http://a/", 1, lease=1)))
+    [file] = [name for name in report if name.startswith(f"{kind}.jsonl")]
+    rows = duckdb.sql(f"SELECT lease FROM read_json('{tmp_path / file}')").fetchall()
+    assert rows == [(1,)]
+
+
+@pytest.mark.parametrize("kind", WIDE)
+def test_rows_of_a_lease_before_the_last_go_if_that_wrote_none(tmp_path: Path, kind: str) -> None:
+    (tmp_path / f"{kind}-w-0001.jsonl").write_bytes(of_lease(kind, 5))
+    report = merged(
+        tmp_path,
+        pages_w1_csv=as_csv(page("http://a/", 1, lease=5)),
+        pages_w2_csv=as_csv(page("http://a/", 9, lease=9)),
+    )
+    assert next(file.rows for name, file in report.items() if name.startswith(kind)) == 0

@@ -18,6 +18,7 @@ from scrapy.exporters import CsvItemExporter, JsonLinesItemExporter
 
 from crawlproj.items import COLUMNS, PAGE_COLUMNS, PageItem
 from crawlproj.output import row_file
+from crawlproj.output.feeds import FileFeedStorage
 from crawlproj.output.items_file import ItemsFile
 from crawlproj.output.kinds import ITEMS, JSONL, LEASES_SUFFIX
 from crawlproj.output.rows import CsvRowExporter, JsonRowExporter, harmless
@@ -200,3 +201,10 @@ def test_a_row_that_comes_while_others_are_saved_is_there_when_the_file_is_close
     closing.join()
     assert file.closed
     assert path.read_bytes() == b"first\nsecond\n"
+
+
+def test_a_part_of_items_is_taken_if_only_its_leases_are_there(tmp_path: Path) -> None:
+    storage = FileFeedStorage(str(tmp_path / "items-w-0001.jsonl"))
+    assert not storage.would_add
+    (tmp_path / "items-w-0001.leases").touch()
+    assert storage.would_add

@@ -35,7 +35,8 @@ def make_rule(text: str | None) -> Rule:
 
 def row_of(page: PageToRead, found: Mapping[str, Any], problem: str = "") -> dict[str, Any]:
     """All columns; what was not found is None."""
-    known = {"url": page.url, "fetched_at": page.fetched_at, "problem": problem or None, **found}
+    known = {**found, "url": page.url, "fetched_at": page.fetched_at, "lease": page.lease}
+    known["problem"] = problem or None
     return {name: known.get(name) for name in COLUMNS}
 
 

@@ -136,7 +136,7 @@ class EarlierCrawl:
         targets = [link["target"] for link in links if self._is_followed(link)]
         usable = self._discovery.follow(list(dict.fromkeys(targets)), url, page.depth + 1, page.url)
         if self._closer_reading is not None:
-            self._closer_reading.note_again(page.url, page.fetched_at, links)
+            self._closer_reading.note_again(page, links)
         return usable
 
     def _is_followed(self, link: dict[str, str]) -> bool:
