@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import signal
+import sys
 from pathlib import Path
 
 from crawlproj.config import Config
@@ -18,6 +20,10 @@ class FilesCommand(ProjectCommand):
         super().add_options(parser)
         offer_json(parser)
 
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        end_with_sigterm()
+        super().run(args, opts)
+
     @property
     def output(self) -> Path:
         """The folder in which each crawl has its own."""
@@ -30,3 +36,8 @@ class FilesCommand(ProjectCommand):
             raise self.wrong_use("give the crawl's name")
         crawl, *others = args
         return crawl_folders(self.output, crawl, others)
+
+
+def end_with_sigterm() -> None:
+    """Have a SIGTERM end this process as an exit does, so that temporary files are removed."""
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
