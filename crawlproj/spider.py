@@ -160,8 +160,7 @@ class SiteSpider(scrapy.Spider):
 
     def _revisited(self, response: Response) -> PageItem:
         """The row of a page that has not changed, or is gone."""
-        attempt = self._crawl().tracking.of(response.request)
-        if attempt and response.status in GONE:
+        if response.status in GONE and (attempt := self._crawl().tracking.of(response.request)):
             attempt.decide(Failed(f"http_{response.status}"))
         return self._page(response)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import signal
+import sys
 from pathlib import Path
 
 from crawlproj.config import Config
@@ -18,6 +20,10 @@ class FilesCommand(ProjectCommand):
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         offer_json(parser)
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        end_with_sigterm()
+        super().run(args, opts)
 
     @property
     def output(self) -> Path:
@@ -41,3 +47,8 @@ class FilesCommand(ProjectCommand):
                 f"Nothing in {self.output / crawl}: workers of this project write no files there; "
                 f"with {ADDON} in its settings they do"
             ) from error
+
+
+def end_with_sigterm() -> None:
+    """Have a SIGTERM end this process as an exit does, so that temporary files are removed."""
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))

@@ -7,8 +7,6 @@ DuckDB, so only commands may import it: workers have no use for it.
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +15,7 @@ from typing import Any
 import duckdb
 
 from crawlproj.errors import CrawlError
+from crawlproj.output.scratch import Scratch
 
 MEMORY_MB = 512
 """What DuckDB may take; the process has some 100 MB more."""
@@ -41,13 +40,13 @@ class Database:
         except duckdb.Error as error:
             raise DatabaseError(f"{folder} cannot be written to: {in_one_line(error)}") from None
         self.run("SET TimeZone = 'UTC'")
-        self._links = Path(tempfile.mkdtemp(prefix="crawlproj-parts-"))
+        self._links = Scratch("parts")
         self._linked = 0
 
     def close(self) -> None:
         """Close the file, and forget the names."""
         self.connection.close()
-        shutil.rmtree(self._links, ignore_errors=True)
+        self._links.close()
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Execute statements of ours; returns the rows of the last one."""
@@ -81,7 +80,7 @@ class Database:
     def link(self, path: Path) -> str:
         """Another name of a file: its own may hold characters that are patterns to DuckDB."""
         self._linked += 1
-        link = self._links / f"{self._linked}{''.join(path.suffixes[-2:])}"
+        link = self._links.path / f"{self._linked}{''.join(path.suffixes[-2:])}"
         link.symlink_to(path.resolve())
         return str(link)
 

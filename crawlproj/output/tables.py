@@ -18,9 +18,8 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -44,6 +43,7 @@ from crawlproj.output.kinds import (
 )
 from crawlproj.output.loading import flat, load
 from crawlproj.output.parts import has_parts, sources_of
+from crawlproj.output.scratch import Scratch
 from crawlproj.output.sql import cast, literal, name, names
 
 _LINKS_OF_PAGES = f"{LINKS.name}_of_pages"
@@ -196,7 +196,7 @@ def open_tables(folders: Path | Sequence[Path], memory_mb: int = MEMORY_MB) -> I
     """The tables of the crawl in that folder, or in those of several machines."""
     sources = [folders] if isinstance(folders, Path) else folders
     with (
-        tempfile.TemporaryDirectory(prefix="crawlproj-tables-") as folder,
-        database(Path(folder), memory_mb) as rows,
+        closing(Scratch("tables")) as scratch,
+        database(scratch.path, memory_mb) as rows,
     ):
         yield Tables(sources, rows, memory_mb)
