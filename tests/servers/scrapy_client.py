@@ -24,7 +24,10 @@ def ask(
     os.close(write)
     pid = b""
     while not pid.endswith(b"\n"):
-        pid += os.read(read, 1)
+        piece = os.read(read, 1)
+        if not piece:
+            raise ConnectionError("the server of scrapy processes has died: see its traceback")
+        pid += piece
     return int(pid), read
 
 

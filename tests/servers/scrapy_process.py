@@ -59,7 +59,7 @@ OF_DUCKDB = (
     *("output.answers", "output.database", "output.loading", "output.merge", "output.own_items"),
     *("output.near_copies", "output.query", "output.sitemap_writing", "output.tables"),
     *("report.broken", "report.comparison", "report.reading", "earlier.build"),
-    *("report.unfetched", "output.link_rank"),
+    *("report.unfetched", "output.link_rank", "output.ordering"),
 )
 """Modules that import DuckDB, which complains when a process ends if it was there before
 `gc.freeze`. Commands import them when they need them, and workers never do."""
