@@ -66,13 +66,15 @@ class Trial:
         env: dict[str, str] | None = None,
         **args: Any,
     ) -> Worker:
-        """A worker on the whole web, with a user agent of its own in the origin's log."""
+        """A worker on the whole web, with a user agent of its own in the origin's log; one with
+        `seeds=None` brings none."""
+        known = {"seeds": self.web.seeds[0], "scope": "any", "delay": self.delay_s, **args}
         own = {"USER_AGENT": f"worker-{len(self.fleet.workers)}"}
         way = {"REDIS_URL": through.url} if through else {}
         return self.fleet.start(
             {**self.settings, **own, **way, **(settings or {})},
             env={**(env or {}), **({VARIABLE: failpoint} if failpoint else {})},
-            **{"seeds": self.web.seeds[0], "scope": "any", "delay": self.delay_s, **args},
+            **{name: value for name, value in known.items() if value is not None},
         )
 
     def proxy(self) -> Proxy:

@@ -33,7 +33,7 @@ def test_workers_go_on_each_time_that_redis_was_killed(tmp_path: Path) -> None:
 
 def test_a_worker_with_nothing_to_do_waits_for_redis_too(tmp_path: Path) -> None:
     with trial(tmp_path, "appendonly yes") as crawl:
-        worker = crawl.start(seeds="", stay="true")
+        worker = crawl.start(seeds=None, stay="true")
         wait_for(lambda: crawl.status()["workers"], "a worker", 60)
         for time in (1, 2, 3):
             crawl.server.kill()

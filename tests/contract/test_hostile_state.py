@@ -16,6 +16,7 @@ from scrapy.settings import Settings
 
 from crawlproj.commands.purge import Command
 from crawlproj.config import Config
+from crawlproj.discover.ranking import Candidate
 from crawlproj.discover.seeds import SeedIntake, SeedList, parse_seed
 from crawlproj.errors import ConfigError, CrawlError
 from crawlproj.frontier import burying, keys
@@ -43,6 +44,7 @@ HOSTS, FOUND, SCOPE = keys.hosts(CRAWL, 0), keys.found(CRAWL, 0), keys.scope(CRA
 DEEP = b"\x91" * 200_000
 GIANT_ARRAY, GIANT_MAP, GIANT_TEXT = b"\xdd\xff\xff\xff\xff", b"\xdf\xff\xff\xff\xff", b"\xdb" * 5
 GIANT_EXT = b"\xc9\xff\xff\xff\xff\x01"
+OWN_STRATEGY = f"{__name__}.own_strategy"
 BOMBS = [DEEP, GIANT_ARRAY, GIANT_MAP, GIANT_TEXT, GIANT_EXT, b"\xc1", b""]
 
 Spoil = Callable[["Redis[bytes]"], Any]
@@ -155,11 +157,15 @@ async def test_a_plan_that_no_user_could_have_made_is_not_joined(
 
 
 async def test_redis_cannot_name_code_to_import(frontier: Frontier, redis: Redis) -> None:
-    plan_with(strategy="os.system")(redis)
-    with pytest.raises(ConfigError, match=r"add -a strategy=os\.system if you know it"):
+    plan_with(strategy=OWN_STRATEGY)(redis)
+    with pytest.raises(ConfigError, match=f"add -a strategy={OWN_STRATEGY} if you know it"):
         await join(Frontier(frontier.client, CRAWL, "other"), Config())
-    told = Config(strategy="os.system")
-    assert (await join(Frontier(frontier.client, CRAWL, "w2"), told)).strategy == "os.system"
+    told = Config(strategy=OWN_STRATEGY)
+    assert (await join(Frontier(frontier.client, CRAWL, "w2"), told)).strategy == OWN_STRATEGY
+
+
+def own_strategy(candidate: Candidate) -> float:
+    return candidate.depth
 
 
 @pytest.mark.parametrize("bomb", BOMBS, ids=range(len(BOMBS)))
