@@ -1,4 +1,4 @@
-"""One worker of ours beside Scrapy, scrapy-redis, crawlee, spider-rs, wget2 and a bare loop.
+"""One worker of ours beside Scrapy, scrapy-redis, crawlee, spider-rs, wget2 and loops by hand.
 
 Six webs, all served from memory: `made` (one host, 11 KB and 57 links a page, 30 of them
 navigation), `real` (the HTML pages of a documentation package of Debian), `tls-http1` and
@@ -10,6 +10,8 @@ each, as many connections at a time; a crawler that is not done after `--seconds
 judged by what it had fetched. What counts lies between the first and the last request that the
 origin saw. Ours runs the `fast` profile with everything on: leases, ledger, seen filter,
 politeness, CSV feed. wget2 writes no rows, and spider-rs takes as many connections as it likes.
+`aiohttp` is a loop of a few dozen lines with lexbor; `bare` is the same with our own reading of
+links. Both keep what they have seen in a set, know no pace and no robots.txt, and survive nothing.
 `origin_busy` is the share of its core that the origin took: where that comes near 1, or where the
 bare loop is no faster than a crawler, the origin was measured and not the crawler. `missed` are
 pages that a crawler, at its own end, had not found.
@@ -96,7 +98,13 @@ def ours(task: Task) -> list[str]:
     return [*command, *options]
 
 
+def by_hand(task: Task) -> list[str]:
+    python = environments.python("aiohttp", "aiohttp[speedups]", "selectolax")
+    return [python, str(CRAWLERS / "with_aiohttp.py"), *task.words]
+
+
 def bare(task: Task) -> list[str]:
+    """The same with our own reading of links, which is most of such a page."""
     return [sys.executable, "-m", "benchmarks.crawlers.bare", *task.words]
 
 
@@ -153,6 +161,7 @@ CONTESTANTS: dict[str, Contestant] = {
     "crawlee-node": crawlee_node,
     "spider-rs": spider_rs,
     "wget2": wget2,
+    "aiohttp": by_hand,
     "bare": bare,
 }
 

@@ -1,4 +1,5 @@
 """The limit of one Python process: aiohttp, our link extraction, a set, a CSV file, nothing else.
+The event loop is asyncio's, as ours is.
 
 python -m benchmarks.crawlers.bare SEED CONCURRENCY FILE
 """
@@ -7,8 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import csv
-import importlib
-import importlib.util
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -75,7 +74,4 @@ async def crawl(seed: str, concurrency: int, path: Path) -> None:
 
 
 if __name__ == "__main__":
-    has_uvloop = importlib.util.find_spec("uvloop") is not None
-    factory = importlib.import_module("uvloop").new_event_loop if has_uvloop else None
-    with asyncio.Runner(loop_factory=factory) as runner:
-        runner.run(crawl(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])))
+    asyncio.run(crawl(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from crawlproj.config.choices import ALL, OFFSITE, ONSITE
 from crawlproj.discover.discovery import Discovery, Passed
 from crawlproj.discover.ranking import Candidate
+from crawlproj.discover.rules import DEPTH
 from crawlproj.frontier import seen_keys
 from crawlproj.frontier.levels import level
 from crawlproj.frontier.messages import Kind, Push
@@ -34,7 +35,7 @@ CALLBACK = "checked"
 BEGINNING_BYTES = 1024
 """What is read of a body where HEAD was refused; so little often cannot be unpacked."""
 
-_ONSITE_REASONS = frozenset({"depth", "media"})
+_ONSITE_REASONS = frozenset({DEPTH, "media"})
 """Why a link within the scope is not followed though nobody has said that it should be left
 alone, as `deny`, `allow` and the limits of traps do."""
 
@@ -79,12 +80,12 @@ class CheckingDiscovery(Discovery):
         """Ask where a check is redirected to."""
         self._ask(url, depth, referer, passed)
 
-    def _refuse(self, url: Url, depth: int, referer: str, passed: Passed, reason: str) -> None:
+    def _refuse(self, url: Url, depth: int, referer: str, passed: Passed, reason: str) -> bool:
         is_left_out = reason in _ONSITE_REASONS or reason == OFFSITE
         if is_left_out and self._is_asked(url):
             self._ask(url, depth, referer, passed)
-        else:
-            super()._refuse(url, depth, referer, passed, reason)
+            return False
+        return super()._refuse(url, depth, referer, passed, reason)
 
     def _is_asked(self, url: Url) -> bool:
         is_inside = self._rules.is_in_scope(url, self._worker.scope)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from crawlproj.discover.known_links import is_the_same_everywhere, is_the_same_in_folder
 from crawlproj.discover.quarantine import REASON, Quarantine
 from crawlproj.discover.ranking import Candidate, Opic, Strategy
+from crawlproj.discover.rules import DEPTH
 from crawlproj.discover.sitemap_reading import MOST_STEPS, SITEMAP
 from crawlproj.frontier import seen_keys
 from crawlproj.frontier.levels import HIGHEST, level
@@ -89,6 +90,7 @@ class Discovery:
         self._offered = 0
         self._host_pages: OrderedDict[str, int] = OrderedDict()
         self._known_links = worker.known_links
+        self._hosts_in_scope = 0
 
     @cached_property
     def worker_name(self) -> str:
@@ -118,6 +120,7 @@ class Discovery:
     def use_rules(self, rules: Rules) -> None:
         """Go by other rules from now on."""
         self._rules = rules
+        self._known_links.clear()
 
     def count_page(self, host: str, pages: int) -> None:
         """So many pages of a host have been fetched by all workers together."""
@@ -145,6 +148,7 @@ class Discovery:
     ) -> int:
         """Offer links to the frontier; returns how many could be used. `encoding` is what their
         queries are escaped in."""
+        self._heed_scope()
         folder = base.host + base.folder  # ends in a slash, as no host does
         unknown = self._known_links.unknown(base.host, hrefs)
         if unknown:
@@ -164,6 +168,12 @@ class Discovery:
             self._remember(base.host, folder, href, url)
         self._worker.count_seen(repeated)
         return usable
+
+    def _heed_scope(self) -> None:
+        """Links that are known because they lead out of scope are not, once there is more of it."""
+        if len(self._worker.scope) != self._hosts_in_scope:
+            self._hosts_in_scope = len(self._worker.scope)
+            self._known_links.clear()
 
     def _share_out(self, priority: float, links: int) -> None:
         """So many links come from a page of that priority."""
@@ -216,15 +226,16 @@ class Discovery:
         return str(url)
 
     def _offer(self, url: Url, depth: int, referer: str, passed: Passed = ()) -> bool:
-        """Collect a link unless it is against the rules or known; True if it was known."""
+        """Collect a link unless it is against the rules or known; True if the same holds for it
+        wherever it is found."""
         key = seen_keys.page(url)
         if self._worker.count_if_waiting(key):
             return False  # until the frontier has it, it is not known
         if reason := self._rules.refusal(url, depth, self._worker.scope):
-            self._refuse(url, depth, referer, passed, reason)
-        elif self._worker.count_if_seen(url.host, key):
+            return self._refuse(url, depth, referer, passed, reason) and reason != DEPTH
+        if self._worker.count_if_seen(url.host, key):
             return True
-        elif found := self._quarantine.outcome_for(url):
+        if found := self._quarantine.outcome_for(url):
             self._set_aside(self._link(Kind.LINK, url, depth, referer, passed), found)
         else:
             self._push(Kind.LINK, url, depth, referer, passed)
@@ -232,9 +243,9 @@ class Discovery:
             self._offered += 1
         return False
 
-    def _refuse(self, url: Url, depth: int, referer: str, passed: Passed, reason: str) -> None:
-        """Deal with a link that is against the rules."""
-        self._leave_out(url, reason)
+    def _refuse(self, url: Url, depth: int, referer: str, passed: Passed, reason: str) -> bool:
+        """Deal with a link that is against the rules; True if that is known."""
+        return self._leave_out(url, reason)
 
     def _push(self, kind: Kind, url: Url, depth: int, referer: str, passed: Passed) -> None:
         self._queue_robots_txt(url.host)
@@ -252,16 +263,18 @@ class Discovery:
         if not self._worker.count_if_seen(link.host, key):
             self._worker.push(set_aside_link(link, found.pattern, found.why, key))
 
-    def _leave_out(self, url: Url, reason: str) -> None:
+    def _leave_out(self, url: Url, reason: str) -> bool:
         """Count a link that is not followed, and may still come within the rules: by a shorter way,
-        or through a new seed."""
-        self._filter(url.host, reason, seen_keys.left_out(reason, url))
+        or through a new seed. True if it was counted before."""
+        return self._filter(url.host, reason, seen_keys.left_out(reason, url))
 
-    def _filter(self, host: str, reason: str, key: str) -> None:
-        """Count once what has this key."""
+    def _filter(self, host: str, reason: str, key: str) -> bool:
+        """Count once what has this key; True if it was counted before."""
         if (reason, key) in self._known_links:
             self._worker.count_seen(1)
         elif self._worker.count_if_seen(host, key):
             self._known_links.add(reason, key)  # the filter takes ten times as long to answer
         else:
             self._worker.push(Push(Kind.FILTERED, host, 0, reason.encode(), key))
+            return False
+        return True

@@ -18,8 +18,8 @@ _NONE: frozenset[str] = frozenset()
 class KnownLinks:
     """The links of each host's pages, as written there, and of each folder's, for those that mean
     something else elsewhere: a folder is a host too, by its URL. Bounded: the older half is
-    forgotten. They are known because a server has seen them, so they are cleared when it may have
-    changed."""
+    forgotten. They are known because a server has seen them, or because they are against the
+    rules, so they are cleared when either may have changed."""
 
     def __init__(self) -> None:
         self._young: _Links = {}

@@ -12,6 +12,9 @@ from crawlproj.discover.url_shapes import is_media, looks_like_trap
 from crawlproj.frontier.plan import Plan
 from crawlproj.urls import Url, registrable_domain
 
+DEPTH = "depth"
+"""The refusal of a link that is followed where fewer steps lead to it."""
+
 REDIRECTED = ">"
 """What the name of a host in scope begins with that a seed was redirected to."""
 
@@ -46,7 +49,7 @@ class Rules:
     def refusal(self, url: Url, depth: int, in_scope: Container[str]) -> str | None:
         """Why a link is not followed, or None if it is."""
         if self.depth is not None and depth > self.depth:
-            return "depth"
+            return DEPTH
         if not self.is_in_scope(url, in_scope):
             return "offsite"
         if reason := self._looks(url.path):

@@ -82,8 +82,12 @@ def _receivers(sender: Any, signal: Any) -> list[Callable[..., Any]]:
         known = dispatcher.getAllReceivers(sender, signal)
     else:
         known = table.get(signal, ())
-    found = [one() if isinstance(one, dispatcher.WEAKREF_TYPES) else one for one in known]
-    return [one for one in found if one is not None]
+    found = []
+    for one in known:
+        receiver = one() if isinstance(one, dispatcher.WEAKREF_TYPES) else one
+        if receiver is not None:
+            found.append(receiver)
+    return found
 
 
 _taken: dict[CodeType, frozenset[str]] = {}

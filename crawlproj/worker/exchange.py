@@ -387,6 +387,7 @@ class Worker:
         self.known_links.clear()
         await self.frontier.warm()
         await self._scope.learn_anew()
+        self.known_links.clear()  # again: pages were read meanwhile
         await self._buffer.sync()
         if self.frontier.servers != self._served_by:  # since this was last learnt to the end
             self._served_by = self.frontier.servers

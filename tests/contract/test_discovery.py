@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import pytest
 
 from crawlproj.discover.checking import CheckingDiscovery
+from crawlproj.discover.discovery import Discovery
+from crawlproj.discover.rules import Rules
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.plan import Plan
 from crawlproj.frontier.records import summarise
 from crawlproj.running import ReadPage
 from crawlproj.server.connection import connect
 from crawlproj.urls import normalise
-from tests.contract.discovering import a_worker, an_offline_worker, discovery_of
+from crawlproj.worker.exchange import Worker
+from tests.contract.discovering import (
+    Collecting,
+    a_worker,
+    an_offline_worker,
+    discovery_of,
+    followed,
+)
 from tests.servers.redis import RedisServer
 
 
@@ -31,6 +41,16 @@ async def queued_after(redis_url: str, pages: dict[str, list[str]]) -> set[str]:
     leases = (await frontier.lease(100)).leases
     await client.aclose()
     return {summarise(lease.host, lease.entry).url for lease in leases}
+
+
+def made_normal(monkeypatch: pytest.MonkeyPatch, discovery: Discovery) -> list[str]:
+    """The links that are resolved and judged from now on."""
+    asked: list[str] = []
+    made = discovery.normal
+    monkeypatch.setattr(
+        discovery, "normal", lambda href, *of: asked.append(href) or made(href, *of)
+    )
+    return asked
 
 
 @pytest.mark.parametrize("href", ["http.client.html", "https-setup/", "httpd", "http:page", "os"])
@@ -58,11 +78,7 @@ def test_relative_links_are_made_normal_until_they_are_known_in_their_folder(
     worker = an_offline_worker()
     discovery = discovery_of(worker)
     monkeypatch.setattr(worker, "count_if_seen", lambda host, key: True)
-    asked: list[str] = []
-    made = discovery.normal
-    monkeypatch.setattr(
-        discovery, "normal", lambda href, *of: asked.append(href) or made(href, *of)
-    )
+    asked = made_normal(monkeypatch, discovery)
     for page in ("http://a/1/x", "http://a/1/y?b=/c", "http://a/2/x"):
         discovery.follow(["p", "../q"], normalise(page), 1, page)
     assert asked == ["p", "../q"] * 2
@@ -126,6 +142,56 @@ async def test_what_is_left_out_is_counted_once_and_then_known_without_the_filte
     counts = await frontier.counts()
     await client.aclose()
     assert counts == {"discovered": 1, "filtered:scheme": 1, "duplicates": 3}
+
+
+OUT_OF_SCOPE = "http://b/x"
+
+
+def a_discovery_that_stays_on_a_host(rules: Rules) -> tuple[Collecting, Discovery]:
+    worker = an_offline_worker()
+    worker.scope.add("a")
+    discovery = discovery_of(worker)
+    discovery.use_rules(rules)
+    return worker, discovery
+
+
+def read_twice(discovery: Discovery, depth: int = 1) -> None:
+    for page in ("http://a/1", "http://a/2"):
+        discovery.follow([OUT_OF_SCOPE], normalise(page), depth, page)
+
+
+def widen_scope(worker: Worker, discovery: Discovery) -> None:
+    worker.scope.add("b")
+
+
+def widen_rules(worker: Worker, discovery: Discovery) -> None:
+    discovery.use_rules(Rules("any"))
+
+
+@pytest.mark.parametrize("widen", [widen_scope, widen_rules])
+def test_a_link_out_of_scope_is_judged_once_until_there_is_more_of_it(
+    monkeypatch: pytest.MonkeyPatch, widen: Callable[[Worker, Discovery], None]
+) -> None:
+    worker, discovery = a_discovery_that_stays_on_a_host(Rules("host"))
+    asked = made_normal(monkeypatch, discovery)
+    with monkeypatch.context() as seen:
+        seen.setattr(worker, "count_if_seen", lambda host, key: True)
+        read_twice(discovery)
+    assert asked == [OUT_OF_SCOPE]
+    widen(worker, discovery)
+    read_twice(discovery)
+    assert followed(worker.collected) == [OUT_OF_SCOPE]
+
+
+def test_a_link_that_is_too_deep_is_followed_where_it_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    worker, discovery = a_discovery_that_stays_on_a_host(Rules("any", depth=1))
+    with monkeypatch.context() as seen:
+        seen.setattr(worker, "count_if_seen", lambda host, key: True)
+        read_twice(discovery, depth=2)
+    read_twice(discovery)
+    assert followed(worker.collected) == [OUT_OF_SCOPE]
 
 
 @pytest.mark.parametrize(("keeps", "referer"), [(True, "http://a/"), (False, "")])
