@@ -39,9 +39,10 @@ KEPT_S = 300
 """How long a connection may wait for the next request: longer than most servers let it, and longer
 than the pause of all but the slowest hosts."""
 
-RESOLVED_S = 60
-"""How long libcurl knows the addresses that a request came with: longer than a connection takes to
-be made, after which nobody asks for them."""
+RESOLVED_S = 1
+"""How long libcurl knows the addresses that a request came with: it asks for them at once if it
+has no connection. All that it knows is looked through for each new connection: those of a minute
+took a fifth of the CPU of a crawl of 10,000 hosts."""
 
 BUFFER_BYTES = 64 * 1024
 ABORT = -1
