@@ -318,6 +318,25 @@ def test_how_long_leases_last_is_learnt_from_those_that_end(crawl: HandCrawl) ->
     assert paths(idle.lease()) == [shown(first.entry)]
 
 
+def test_an_old_lease_is_found_behind_many_whose_hosts_have_no_connection_free(
+    crawl: HandCrawl,
+) -> None:
+    crawl.open(speculate=True, per_host=2)
+    know_durations(crawl)
+    crawl.at(0)
+    slow, idle = crawl.worker("slow", 100), crawl.worker("idle")
+    slow.push(*(link(f"http://{number}", path) for number in range(50) for path in ("/a", "/b")))
+    assert len(slow.lease(200).leases) == 100
+    crawl.at(1)
+    slow.push(link(A, "/free"))
+    slow.lease_one()
+    found: list[str] = []
+    for ms in range(101):
+        crawl.at(5 + ms / MINUTE_MS)
+        found += paths(idle.lease())
+    assert found == ["/free"]
+
+
 def test_of_two_twins_the_damaged_one_is_no_twin(pair: Pair) -> None:
     pair.crawl.redis.hset(pair.crawl.key("leased", "slow"), pair.original.token, b"\xc1")
     assert pair.settle("original", "done") == [pair.original.token]

@@ -35,7 +35,8 @@ if CRAWL[20] then
   -- A lease is old after so many times what 95 % take, and after so long at least; of fewer than so many
   -- it is not known how long they take.
   local TIMES_P95, LEAST_MS, LEAST_KNOWN, MANY = 2, 1000, 20, 5000
-  local LOOKED_AT = 100
+  -- Of many old leases so few are looked at in a call, each time others: an idle worker asks often.
+  local LOOKED_AT = 25
 
   function twins.pack(name, level, entry, kept, group, twin)
     if twin then return cmsgpack.pack(name, level, entry, kept or false, group or false, twin) end
@@ -163,12 +164,18 @@ if CRAWL[20] then
     place_group(host.group, group)
   end
 
+  local function old_leases()
+    local after_ms = old_after_ms()
+    local many = after_ms and redis.call('ZCOUNT', LEASED_AT, '-inf', NOW - after_ms) or 0
+    if many == 0 then return {} end
+    local from = NOW % math.max(1, many - LOOKED_AT + 1)
+    return redis.call('ZRANGE', LEASED_AT, '-inf', NOW - after_ms, 'BYSCORE', 'LIMIT', from, LOOKED_AT, 'WITHSCORES')
+  end
+
   -- Leases to a worker what others have had for long, `most` at most; adds to what it holds and is told,
   -- and returns the last token.
   function twins.make(worker, most, token, held, replied)
-    local after_ms = old_after_ms()
-    local old = after_ms and redis.call('ZRANGE', LEASED_AT, '-inf', NOW - after_ms, 'BYSCORE', 'LIMIT', 0,
-                                        LOOKED_AT, 'WITHSCORES') or {}
+    local old = old_leases()
     for i = 1, #old, 2 do
       if most == 0 then break end
       local first, holder = old[i]:match('^(%d+) (.+)$')
