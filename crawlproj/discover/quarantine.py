@@ -25,6 +25,8 @@ REASON = "pattern"
 REPEATED, QUERIES, COPIES = "repeated", "queries", "copies"
 
 LOOK_EVERY_S = 1.0
+MOST_OF_TIME = 0.05
+"""Of a worker's time that reading them takes: a crawl may have 100,000, all read at once."""
 MOST_OF_A_HOST = 100
 MOST_OWN = 10_000
 """Verdicts that Redis has not confirmed (it may have too many); beyond, the oldest is forgotten."""
@@ -71,13 +73,21 @@ class Quarantine:
             self._set_aside(url.host, pattern, QUERIES)
 
     async def refresh(self) -> None:
-        """Learn what other workers and users have decided; asks at most once a second."""
-        if time.monotonic() < self._look_at:
+        """Learn what other workers and users have decided; asks at most once a second, and less
+        often where there is much to read."""
+        began_s = time.monotonic()
+        if began_s < self._look_at:
             return
-        self._look_at = time.monotonic() + self._look_every_s
+        self._look_at = began_s + self._look_every_s
+        if await self._learn():
+            ended_s = time.monotonic()
+            self._look_at = max(self._look_at, ended_s + (ended_s - began_s) / MOST_OF_TIME)
+
+    async def _learn(self) -> bool:
+        """Read all of them if there is a change; False if there is none."""
         changes = [await pattern_store.changes(shard) for shard in self._frontier.shards]
         if changes == self._changes or not any(changes):
-            return
+            return False
         known = [
             one for shard in self._frontier.shards for one in await pattern_store.patterns(shard)
         ]
@@ -89,6 +99,7 @@ class Quarantine:
             self._add(one.host, one.pattern, one.why)
         for (host, pattern), why in self._own.items():
             self._add(host, pattern, why)
+        return True
 
     def _set_aside(self, host: str, pattern: str, why: str) -> None:
         is_known = pattern in self._patterns.get(host, ())

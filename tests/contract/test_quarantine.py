@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -58,8 +59,9 @@ async def two_workers(url: str) -> AsyncIterator[list[Frontier]]:
 
 
 async def test_what_one_worker_has_set_aside_the_others_leave_alone_until_it_is_released(
-    redis_server: RedisServer,
+    redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(quarantine, "MOST_OF_TIME", math.inf)
     async with two_workers(redis_server.url) as (mine, theirs):
         one, other = Quarantine(mine, evidence(), 0), Quarantine(theirs, evidence(), 0)
         for host in HOSTS:
@@ -86,6 +88,23 @@ async def test_what_one_worker_has_set_aside_the_others_leave_alone_until_it_is_
         assert one.outcome_for(page(HOSTS[0], 9)) is None
         counts = await mine.counts()
         assert (counts["queued"], counts["filtered:pattern"]) == (5, 1)
+
+
+@pytest.mark.parametrize(("most_of_time", "is_known"), [(1e-9, False), (math.inf, True)])
+async def test_what_takes_long_to_read_is_not_read_at_every_change(
+    redis_server: RedisServer,
+    monkeypatch: pytest.MonkeyPatch,
+    most_of_time: float,
+    is_known: bool,
+) -> None:
+    monkeypatch.setattr(quarantine, "MOST_OF_TIME", most_of_time)
+    async with two_workers(redis_server.url) as (mine, theirs):
+        worker, found = Quarantine(theirs, evidence(), 0), SetAside(FORM, quarantine.REPEATED)
+        for host in HOSTS[:2]:
+            await set_aside(mine, page(host, 9), found)
+            await worker.refresh()
+        held = [worker.outcome_for(page(host, 4)) for host in HOSTS[:2]]
+        assert held == [found, found if is_known else None]
 
 
 async def test_a_host_has_a_bounded_number_of_patterns(redis_server: RedisServer) -> None:
