@@ -14,7 +14,7 @@ from crawlproj.config.extract_rules import ExtractError, parse
 from crawlproj.errors import ConfigError
 from crawlproj.frontier.plan import Plan
 from crawlproj.items import PageItem
-from crawlproj.output.extract.reading import fields_of, read_number, read_whole
+from crawlproj.output.extract.reading import MAX_LIST, fields_of, read_number, read_whole
 from crawlproj.output.extract.table import ExtractTable
 from crawlproj.output.kinds import FORMATS
 from crawlproj.output.merge import Wish, merge
@@ -66,6 +66,12 @@ def test_only_pages_that_match_have_a_record_and_only_with_what_is_required() ->
     assert read(RULES, url="https://x.example/about").keys() == {"page"}
     rules = 'a = { css = "h1", required = true }\n[t]\nb = { css = "h2", required = true }'
     assert read(rules) == {"page": {"a": "A great book"}, "t": None}
+
+
+def test_a_list_is_bounded_though_its_elements_lie_within_each_other() -> None:
+    page = "<div>" * 100 + "x" * 15_000 + "</div>" * 100
+    [found] = read('all = { css = "div", list = true }', page).values()
+    assert 100_000 < len("".join(found["all"])) <= MAX_LIST
 
 
 @pytest.mark.parametrize(

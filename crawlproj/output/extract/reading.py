@@ -16,6 +16,8 @@ MAX_VALUE = 20_000
 """Characters of a value."""
 MOST_VALUES = 1000
 """Of a list."""
+MAX_LIST = 200_000
+"""Characters of a list: elements may lie within each other, and each has the text of all in it."""
 
 MOST_DIGITS = 20
 """Of a whole number; no column has room for more."""
@@ -55,8 +57,12 @@ def fields_of(record: Record, root: Any, url: str) -> dict[str, Any] | None:
 
 def _values(field: Field, root: Any, url: str) -> Iterator[Value]:
     found = field.find(root)
+    room = MAX_LIST
     for one in (found if isinstance(found, list) else [found])[:MOST_VALUES]:
         text = _matched(_text_of(one)[:MAX_VALUE], field.regex)
+        room -= len(text)
+        if room < 0:
+            return
         value = _typed(text, field.type, url) if text else None
         if value is not None:
             yield value
