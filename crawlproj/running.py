@@ -300,10 +300,14 @@ def running_crawl(crawler: Crawler) -> RunningCrawl | None:
     return found
 
 
+TYPED_HOSTS = "TYPED_HOSTS"
+"""A setting that commands make of the URLs that the user gives them: those are seeds, in a way."""
+
+
 def seed_names(crawler: Crawler) -> Collection[str]:
     """Hosts or domains that seeds brought into scope."""
     crawl = running_crawl(crawler)
-    return crawl.worker.scope if crawl is not None else ()
+    return crawl.worker.scope if crawl is not None else crawler.settings.getlist(TYPED_HOSTS)
 
 
 def when_joined(crawler: Crawler, callback: Callable[[RunningCrawl], None]) -> None:

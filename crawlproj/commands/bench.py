@@ -9,7 +9,7 @@ from crawlproj.operate.single_pages import WithoutFrontier
 
 
 class Command(WithoutFrontier, bench.Command):
-    def adapt(self, settings: BaseSettings) -> None:
+    def adapt(self, settings: BaseSettings, args: list[str]) -> None:
         settings.set("CRAWL_ALLOW_ADDRESSES", "loopback", priority="cmdline")
         settings.set("ROBOTSTXT_OBEY", False, priority="cmdline")
         extensions = settings.getdict("EXTENSIONS")

@@ -8,13 +8,14 @@ from typing import Any
 from scrapy.commands import shell
 from scrapy.settings import BaseSettings
 
-from crawlproj.operate.single_pages import WithoutFrontier, open_local_files
+from crawlproj.operate.single_pages import WithoutFrontier, allow_typed, open_local_files
 
 
 class Command(WithoutFrontier, shell.Command):
     _has_response = False
 
-    def adapt(self, settings: BaseSettings) -> None:
+    def adapt(self, settings: BaseSettings, args: list[str]) -> None:
+        allow_typed(settings, args)
         open_local_files(settings)
         settings.set("DUPEFILTER_CLASS", "scrapy.dupefilters.BaseDupeFilter", priority="cmdline")
 

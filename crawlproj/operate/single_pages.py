@@ -2,24 +2,29 @@
 spiders of a file: they do here what they do in any project, and go without the frontier. No Redis
 is asked for, no crawl is joined, begun or ended, and no file of one is written.
 
-The address guard holds for them too: -s CRAWL_ALLOW_ADDRESSES=loopback means one's own machine.
+The address guard holds for them too. A URL that the user types may be at any address, as a seed
+may; for what that leads to, and for spiders, -s CRAWL_ALLOW_ADDRESSES=loopback means one's own
+machine.
 """
 
 from __future__ import annotations
 
 import argparse
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from scrapy.commands import ScrapyCommand
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
+from scrapy.utils.url import add_http_if_no_scheme
 
 from crawlproj.config import environment
 from crawlproj.engine.addons import apply_addons
 from crawlproj.engine.commands import TellsOfResponse
 from crawlproj.operate.command import check_profile
 from crawlproj.output.feeds import default_feeds
-from crawlproj.running import is_in_use
+from crawlproj.running import TYPED_HOSTS, is_in_use
+from crawlproj.urls import UrlError, normalise
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -92,22 +97,32 @@ class WithoutFrontier(ScrapyCommand):
         assert self.settings is not None
         self.has_left = leave_frontier(self.settings)
         if self.has_left:
-            self.adapt(self.settings)
+            self.adapt(self.settings, args)
 
-    def adapt(self, settings: BaseSettings) -> None:
+    def adapt(self, settings: BaseSettings, args: list[str]) -> None:
         """Change what else is different for this command."""
 
 
 class FetchesOnePage(WithoutFrontier, TellsOfResponse):
     """`fetch` and `view`: exit with 1 if there was no answer."""
 
-    def adapt(self, settings: BaseSettings) -> None:
+    def adapt(self, settings: BaseSettings, args: list[str]) -> None:
+        allow_typed(settings, args)
         open_local_files(settings)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         super().run(args, opts)
         if self.has_left and not self.has_response:
             self.exitcode = 1
+
+
+def allow_typed(settings: BaseSettings, urls: list[str]) -> None:
+    """Let the URLs that a user types be at any address."""
+    names = []
+    for url in urls:
+        with suppress(UrlError):
+            names.append(normalise(add_http_if_no_scheme(url)).authority)
+    settings.set(TYPED_HOSTS, names, priority=_PRIORITY)
 
 
 def open_local_files(settings: BaseSettings) -> None:
