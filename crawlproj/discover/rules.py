@@ -15,8 +15,9 @@ from crawlproj.urls import Url, registrable_domain
 DEPTH = "depth"
 """The refusal of a link that is followed where fewer steps lead to it."""
 
-REDIRECTED = ">"
-"""What the name of a host in scope begins with that a seed was redirected to."""
+UNASKED = ">"
+"""What a name in scope begins with that the user has not given: a seed was redirected there, or it
+is the domain of a seed. Such a host is followed, and its address is judged like any other."""
 
 
 @dataclass(frozen=True)
@@ -77,14 +78,14 @@ class Rules:
         if self.scope == "any":
             return True
         name = self.scope_name(url)
-        return name in in_scope or REDIRECTED + name in in_scope
+        return name in in_scope or UNASKED + name in in_scope
 
     def scope_names(self, url: Url, *, redirected: bool = False) -> set[str]:
         """What a seed brings into scope. Its own name is there in any case: a seed's host may be
-        contacted wherever it is (fetch/). Where a seed has only been redirected to is marked:
-        the user has not asked for it, so its address is judged like any other."""
-        names = {self.scope_name(url), url.authority}
-        return {REDIRECTED + name for name in names} if redirected else names
+        contacted wherever it is (fetch/)."""
+        own = UNASKED + url.authority if redirected else url.authority
+        others = {self.scope_name(url)} - {url.authority}
+        return {own, *(UNASKED + name for name in others)}
 
     def scope_name(self, url: Url) -> str:
         """What decides on a link: its name and port, whatever the scheme, or its domain."""

@@ -21,12 +21,12 @@ from typing import TypeAlias
 
 from crawlproj.config.choices import ALLOWABLE, LOOPBACK, PRIVATE
 from crawlproj.config.kinds import allowed_entries
-from crawlproj.discover.rules import REDIRECTED
+from crawlproj.discover.rules import UNASKED
 
 Address: TypeAlias = IPv4Address | IPv6Address
 SeedNames: TypeAlias = Callable[[], Collection[str]]
 """Gives the hosts of the seeds up to now, as `example.com`, `127.0.1.1:8000` or `[::1]:80`, and
-marked ones that seeds were only redirected to (discover/rules.py)."""
+marked ones that nobody has asked for (discover/rules.py)."""
 
 METADATA = "metadata"
 RESERVED = "reserved"
@@ -171,7 +171,7 @@ class AddressPolicy:
         if len(names) == self._seeds_read:
             return
         self._seeds_read = len(names)
-        hosts = {_without_port(name) for name in names if not name.startswith(REDIRECTED)}
+        hosts = {_without_port(name) for name in names if not name.startswith(UNASKED)}
         self._seed_addresses = {address for one in hosts if (address := _read(one))}
         self._seed_hosts = {one for one in hosts if not _read(one)}
 

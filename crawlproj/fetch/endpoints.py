@@ -7,6 +7,7 @@ import functools
 import re
 import socket
 from collections.abc import Container, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -14,7 +15,7 @@ from urllib.parse import urlsplit
 from scrapy.exceptions import UnsupportedURLSchemeError
 
 from crawlproj.fetch.addresses import AddressPolicy
-from crawlproj.urls import DEFAULT_PORTS
+from crawlproj.urls import DEFAULT_PORTS, UrlError, bare_name, normalise
 
 PORTS = {
     **{scheme: int(port) for scheme, port in DEFAULT_PORTS.items()},
@@ -47,6 +48,10 @@ def _endpoint(origin: str) -> Endpoint:
 
 
 def _literal(host: str) -> str:
+    """An address has many spellings (127.1, 0x7f000001), and libcurl asks a proxy for the usual
+    one: all of them are addresses here, and are judged as such."""
+    with suppress(UrlError):
+        host = bare_name(normalise(f"http://[{host}]/" if ":" in host else f"http://{host}/").host)
     for family in (socket.AF_INET, socket.AF_INET6):
         try:
             return socket.inet_ntop(family, socket.inet_pton(family, host))

@@ -46,6 +46,10 @@ LARGE_BYTES = 256 * 1024
 """Packed bodies from this size are unpacked in a thread: it takes longer than handing them over."""
 
 DEFAULT_TIMEOUT_S = 180.0
+BODILESS = frozenset({204, 304})
+"""Responses that announce the size of a body that they do not have."""
+MOST_DIGITS = 19
+"""Of a length; more would not fit on any disk, and Python reads no number of thousands of them."""
 _PROXY_AUTHORIZATION = b"Proxy-Authorization"
 _address = functools.lru_cache(10_000)(ip_address)
 
@@ -171,8 +175,6 @@ class _Page:
             name, _, value = line.partition(b":")
             dict.setdefault(headers, name.strip().title(), []).append(value.strip())
         announced = _length(headers)
-        if announced is not None and BEGINNING not in self._request.meta:
-            self._check_size(announced, "Expected to receive")
         self._stop = responses.stop_asked(
             signals.headers_received,
             self._crawler,
@@ -180,7 +182,14 @@ class _Page:
             headers=headers,
             body_length=announced,
         )
+        # After who may not want the body: one that does not come may be as large as it likes.
+        if self._stop is None and announced is not None and self._expects_body(head.status):
+            self._check_size(announced, "Expected to receive")
         return self._stop is not None
+
+    def _expects_body(self, status: int) -> bool:
+        request = self._request
+        return request.method != "HEAD" and status not in BODILESS and BEGINNING not in request.meta
 
     def on_bytes(self, piece: bytes) -> bool:
         """Part of the body has come; True if nothing more is wanted."""
@@ -261,6 +270,6 @@ def _length(headers: Headers) -> int | None:
     found = dict.get(headers, b"Content-Length")
     if not found:
         return None
-    if len(set(found)) > 1 or not found[0].isdigit():
+    if len(set(found)) > 1 or not found[0].isdigit() or len(found[0]) > MOST_DIGITS:
         raise BadResponse(f"Content-Length is {found!r:.100}")
     return int(found[0])

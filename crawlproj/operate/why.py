@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from crawlproj.discover.rules import REDIRECTED, Rules
+from crawlproj.discover.rules import UNASKED, Rules
 from crawlproj.discover.sitemap_reading import MOST_STEPS
 from crawlproj.frontier import seen_keys
 from crawlproj.frontier.frontier import Frontier
@@ -83,7 +83,7 @@ async def _usable(
     if await is_seen(shard, key):
         return await _taken_in(shard, url, key, refusal_of)
     name = rules.scope_name(url)
-    refusal = rules.refusal(url, 0, await frontier.in_scope((name, REDIRECTED + name)))
+    refusal = rules.refusal(url, 0, await frontier.in_scope((name, UNASKED + name)))
     if refusal:
         return Trace(NEVER, f"never seen, and would not be followed: {_rule(rules, refusal)}", {})
     return Trace(NEVER, _NEVER, {})

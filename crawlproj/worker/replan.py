@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from crawlproj.config import checked
-from crawlproj.discover.rules import REDIRECTED
+from crawlproj.discover.rules import UNASKED
 from crawlproj.errors import ConfigError, CrawlError
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.plan import CHANGEABLE, DOMAIN, Plan, shown, shown_name
@@ -102,10 +102,10 @@ async def _bring_into_scope(frontier: Frontier, becomes: Plan) -> None:
     """Have the domains of the seeds in scope before workers look for them there."""
     if becomes.scope != DOMAIN or frontier.plan.scope == DOMAIN:
         return
-    for name in await frontier.scope_since(0):
-        mark = REDIRECTED if name.startswith(REDIRECTED) else ""
-        host = f"http://{name.removeprefix(REDIRECTED)}"
-        await frontier.widen_scope([mark + registrable_domain(host)])
+    hosts = {name.removeprefix(UNASKED) for name in await frontier.scope_since(0)}
+    domains = {registrable_domain(f"http://{host}") for host in hosts}
+    if new := domains - hosts:
+        await frontier.widen_scope([UNASKED + domain for domain in new])
 
 
 async def _refuse_too_few_pages(frontier: Frontier, becomes: Plan) -> None:

@@ -10,8 +10,10 @@ import pycurl
 import pytest
 from scrapy.exceptions import DownloadConnectionRefusedError, UnsupportedURLSchemeError
 
+from crawlproj.discover.rules import Rules
 from crawlproj.errors import AddressRefused
 from crawlproj.operate.request_log import fetch_counts
+from crawlproj.urls import normalise
 from tests.servers.clients import Answers, call, client
 from tests.servers.fleet import Fleet
 from tests.servers.origin import Origin, Reply, Request
@@ -114,6 +116,27 @@ def test_a_proxy_may_be_anywhere_but_literal_addresses_behind_it_may_not(origin:
     assert page == "hello"
     assert secret.startswith("Refused address of 10.0.0.1")
     assert [one.path for one in origin.requests()] == ["http://example.com/page"]
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    ["2852039166", "127.1", "0x7f000001", "127.0.0.1.", "%31%32%37.0.0.1", "[::ffff:127.0.0.1]"],
+)
+def test_an_address_behind_a_proxy_is_one_however_it_is_spelled(
+    origin: Origin, spelled: str
+) -> None:
+    [secret] = get([f"http://{spelled}/"], Answers(), allowed="", proxy=origin.url(""))
+    assert secret.startswith("Refused address of ")
+    assert origin.requests() == []
+
+
+def test_the_domain_of_a_seed_is_no_seed_wherever_it_resolves_to(origin: Origin) -> None:
+    port = origin.host.rpartition(":")[2]
+    seeds = list(Rules("domain").scope_names(normalise(f"http://www.evil.example:{port}/")))
+    urls = [f"http://{name}:{port}/" for name in ("www.evil.example", "evil.example")]
+    seed, domain = get(urls, Answers(["127.0.0.1"], ["127.0.0.1"]), allowed="", seeds=seeds)
+    assert seed == "hello"
+    assert domain.startswith("Refused address of evil.example: 127.0.0.1 (loopback)")
 
 
 def test_a_seed_can_choose_among_the_proxies_of_the_settings_and_name_no_other(

@@ -33,7 +33,7 @@ from scrapy.exceptions import (
 from scrapy.http import HtmlResponse, Response, TextResponse
 from scrapy.utils.test import get_crawler
 
-from crawlproj.errors import BadRequest
+from crawlproj.errors import BadRequest, BadResponse
 from crawlproj.fetch import unpacking
 from crawlproj.fetch.handler import SafeDownloadHandler
 from crawlproj.fetch.unpacking import MOST_PARTS, WINDOW_BYTES, TooLarge, Unreadable, unpack
@@ -255,6 +255,38 @@ async def test_sizes_are_limited_and_warned_of(
         else:
             assert (await fetch(request)).body == PAGE
     assert [record.levelno for record in caplog.records] == [logging.WARNING] * 2
+
+
+@pytest.mark.parametrize(
+    ("method", "head"),
+    [
+        ("HEAD", b"HTTP/1.1 200 OK"),
+        ("GET", b"HTTP/1.1 304 Not Modified"),
+        ("GET", b"HTTP/1.1 204 No Content"),
+    ],
+)
+async def test_the_size_of_a_body_that_does_not_come_is_not_limited(
+    method: str, head: bytes
+) -> None:
+    with Origin({}, default=Raw(head + b"\r\nContent-Length: 20000000\r\n\r\n")) as large:
+        response = await fetch(Request(large.url("/"), method=method), DOWNLOAD_MAXSIZE=1000)
+    assert (response.body, response.headers["Content-Length"]) == (b"", b"20000000")
+
+
+async def test_who_does_not_want_a_page_is_asked_before_it_is_too_large(origin: Origin) -> None:
+    def leave(**_: Any) -> None:
+        raise StopDownload(fail=False)
+
+    async with handler(DOWNLOAD_MAXSIZE=1000) as one:
+        one.crawler.signals.connect(leave, signals.headers_received)
+        response = await one.download_request(Request(origin.url("/")))
+    assert (response.status, response.body) == (200, b"")
+
+
+async def test_a_length_of_thousands_of_digits_is_none() -> None:
+    head = HEAD + b"Content-Length: " + b"9" * 5000 + b"\r\n\r\n"
+    with Origin({}, default=Raw(head)) as odd, pytest.raises(BadResponse):
+        await fetch(Request(odd.url("/")))
 
 
 def deflate_without_header(body: bytes) -> bytes:

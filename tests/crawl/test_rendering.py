@@ -6,6 +6,7 @@ import asyncio
 import tracemalloc
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
+from typing import Any
 
 import psutil
 import pytest
@@ -161,11 +162,15 @@ class Slow:
     """Fetches what pages ask for, one every so often."""
 
     def __init__(self) -> None:
-        self.begun = 0
+        self.asked: list[Request] = []
         self.under_way = 0
 
+    @property
+    def begun(self) -> int:
+        return len(self.asked)
+
     async def fetch(self, request: Request) -> Response:
-        self.begun += 1
+        self.asked.append(request)
         self.under_way += 1
         try:
             await asyncio.sleep(0.2)
@@ -190,8 +195,8 @@ async def slow(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Slow, Ren
     await made.close()
 
 
-async def render(made: Renderer, number: int = 0, body: bytes = BUSY) -> Response:
-    request = Request(f"http://h{number}.example/")
+async def render(made: Renderer, number: int = 0, body: bytes = BUSY, **named: Any) -> Response:
+    request = Request(f"http://h{number}.example/", **named)
     page = HtmlResponse(request.url, headers={"Content-Type": "text/html"}, body=body)
     return await made.render(request, page)
 
@@ -205,6 +210,17 @@ async def test_nothing_is_asked_for_a_page_that_is_taken_as_it_is(
     begun = fetched.begun
     await asyncio.sleep(0.5)
     assert fetched.begun == begun
+
+
+async def test_what_a_page_asks_for_goes_the_way_that_the_page_came(
+    slow: tuple[Slow, Renderer],
+) -> None:
+    fetched, made = slow
+    way = {"proxy": "http://proxy.example:3128", "bindaddress": "10.0.0.1", "download_timeout": 5}
+    login = {"Proxy-Authorization": "Basic eDp5"}
+    await render(made, meta={**way, "cookiejar": 1}, headers=login)
+    first = fetched.asked[-1]
+    assert (first.meta, first.headers["Proxy-Authorization"]) == (way, b"Basic eDp5")
 
 
 async def test_a_page_that_waits_for_its_place_in_the_browser_does_not_fail(

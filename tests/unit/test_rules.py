@@ -72,4 +72,11 @@ def test_where_a_seed_is_redirected_to_is_in_scope_but_no_seed() -> None:
     assert names == {">c.example", ">www.c.example:81"}
     assert rules.refusal(normalise("http://x.c.example/"), 1, names) is None
     assert rules.refusal(normalise("http://d.example/"), 1, names) == "offsite"
-    assert rules.scope_names(normalise("http://www.c.example/")) == {"c.example", "www.c.example"}
+
+
+def test_the_domain_of_a_seed_is_in_scope_but_no_seed() -> None:
+    rules = Rules("domain")
+    names = rules.scope_names(normalise("http://www.c.example/"))
+    assert names == {">c.example", "www.c.example"}
+    assert rules.refusal(normalise("http://c.example/"), 1, names) is None
+    assert rules.scope_names(normalise("http://c.example/")) == {"c.example"}

@@ -34,9 +34,11 @@ SCRIPT_IS_FRESH_S = 600.0
 MOST_HOSTS = 10_000
 """Whose last request is remembered."""
 
-_EVERYWHERE = frozenset({b"User-Agent", b"Accept-Language"})
+_EVERYWHERE = frozenset({b"User-Agent", b"Accept-Language", b"Proxy-Authorization"})
 _TO_THE_SAME_HOST = frozenset({b"Cookie", b"Authorization"})
 """Headers of the page's own request that its errands have, too."""
+_SAME_WAY = frozenset({"proxy", "bindaddress", "download_timeout"})
+"""What its meta says of how it is fetched, and theirs."""
 _NOT_TRUE_ANY_MORE = frozenset({b"Content-Encoding", b"Content-Length", b"Transfer-Encoding"})
 
 Fetch = Callable[[Request], Awaitable["Response"]]
@@ -212,6 +214,7 @@ class Errands:
             for name in _EVERYWHERE | (_TO_THE_SAME_HOST if host == self._host else frozenset()):
                 if name in sent.headers:
                     request.headers[name] = sent.headers[name]
+            request.meta.update((name, sent.meta[name]) for name in _SAME_WAY & sent.meta.keys())
         try:
             return await self._means.fetch(request)
         except Exception:
