@@ -382,6 +382,18 @@ async def test_the_budget_of_a_domain_is_raised(redis_server: RedisServer) -> No
         assert await fetch_all(worker) == 3 * len(HOSTS)
 
 
+async def test_a_wider_scope_has_the_domains_of_the_seeds_which_are_no_seeds(
+    redis_server: RedisServer,
+) -> None:
+    async with await connect(redis_server.url) as client:
+        worker = await begun(client, scope="host")
+        await worker.widen_scope(["www.a.example", "b.example", ">c.d.example:81"])
+        await replan.change(Frontier(client, "c", "command"), {"scope": "domain"})
+        added = {">a.example", ">d.example"}
+        assert added <= set(await worker.scope_since(0))
+        assert ">b.example" not in await worker.scope_since(0)
+
+
 async def test_the_minutes_of_a_change_count_from_then(
     redis_server: RedisServer, redis: Redis
 ) -> None:
