@@ -303,13 +303,14 @@ class _Loading:
 
 
 def _note_failed(database: Database, folders: Sequence[Path], *, or_merged: bool) -> None:
-    """Make a table of the leases under which URLs were given up."""
+    """Make a table of the leases under which URLs were given up as pages. What became of another
+    request for the same URL (a POST, a sitemap) says nothing of its page."""
     loading = _Loading.of(database, FAILURES, folders, or_merged=or_merged)
     loading.read()
     loading.pass_over_refused()
     database.run(
         f"CREATE OR REPLACE TEMP TABLE {_FAILED} AS SELECT url, max({LEASE}) AS {LEASE} FROM read "
-        f"WHERE {LEASE} > 0 GROUP BY url"
+        f"WHERE {LEASE} > 0 AND coalesce(request, '') = '' GROUP BY url"
     )
     database.run("DROP TABLE read")
 

@@ -734,6 +734,29 @@ def test_a_url_that_ended_dead_under_a_later_lease_has_no_row_of_pages(tmp_path:
     assert report["failures.csv"].recovered == 1
 
 
+def test_a_page_stays_when_another_request_for_its_url_ended_dead_under_a_later_lease(
+    tmp_path: Path,
+) -> None:
+    merged(
+        tmp_path,
+        pages_w1_csv=as_csv(page("http://a/", 1, lease=3)),
+        failures_w2_csv=as_csv(failure("http://a/", 3, lease=8, request="0123456789abcdef")),
+    )
+    assert urls_of(tmp_path / "pages.csv") == ["http://a/"]
+    assert urls_of(tmp_path / "failures.csv") == ["http://a/"]
+
+
+def test_a_failure_without_a_column_for_its_request_is_that_of_its_page(tmp_path: Path) -> None:
+    old = failure("http://dead/", 3, lease=8)
+    del old["request"]
+    merged(
+        tmp_path,
+        pages_w1_csv=as_csv(page("http://dead/", 1, lease=3)),
+        failures_old_csv=as_csv(old),
+    )
+    assert urls_of(tmp_path / "pages.csv") == []
+
+
 def test_leases_and_not_clocks_say_whether_a_failure_was_mended(tmp_path: Path) -> None:
     merged(
         tmp_path,
