@@ -227,6 +227,7 @@ class _Loading:
     def _read_with_care(self, source: str, suffix: str) -> None:
         intake = self.intakes[suffix]
         is_careful = suffix in part_files.CAREFUL
+        again = source
         if is_careful:
             self._run("DELETE FROM read WHERE _part = ?", [source])
             part, copy = self._part_of[source], self._name_copy()
@@ -238,10 +239,11 @@ class _Loading:
             self._rejected()
             inserted = self._run("SELECT count(*) FROM read WHERE _part = ?", [again])[0][0]
             intake.malformed += rows - inserted
-        unknown = self._run(f"SELECT count(*) FROM read WHERE {self._is_unknown}")[0][0]
-        self._run(f"DELETE FROM read WHERE {self._is_unknown}")
-        intake.malformed += unknown * is_careful
-        intake.torn += unknown * (not is_careful)
+        unknown = f"FROM read WHERE _part = ? AND ({self._is_unknown})"
+        count = self._run(f"SELECT count(*) {unknown}", [again])[0][0]
+        self._run(f"DELETE {unknown}", [again])
+        intake.malformed += count * is_careful
+        intake.torn += count * (not is_careful)
 
     def pass_over_refused(self) -> None:
         """Rows of refused leases come last among those of their page, and failures go."""

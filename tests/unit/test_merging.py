@@ -175,6 +175,16 @@ def test_json_lines_that_are_no_rows_are_left_out(tmp_path: Path, line: bytes) -
     assert (report.rows, report.torn) == (1, 1)
 
 
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_damaged_rows_of_several_parts_are_counted_once(tmp_path: Path, suffix: str) -> None:
+    write = as_csv if suffix == "csv" else as_jsonl
+    parts = {
+        f"pages_w{n}_{suffix}": write(page(f"http://{n}/", n), page("", n)) for n in range(1, 4)
+    }
+    report = merged(tmp_path, **parts)[f"pages.{suffix}"]
+    assert (report.rows, report.torn + report.malformed) == (3, 3)
+
+
 def test_a_header_in_the_middle_of_a_part_is_no_row(tmp_path: Path) -> None:
     part = as_csv(page("http://a/", 1)) + as_csv(page("http://b/", 2))
     report = merged(tmp_path, pages_w1_csv=part)["pages.csv"]
