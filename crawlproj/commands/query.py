@@ -16,6 +16,7 @@ from crawlproj.operate.files_command import FilesCommand
 from crawlproj.operate.hard_limits import end_at_once, limit_memory
 from crawlproj.operate.option_values import megabytes, time_limit
 from crawlproj.operate.plain_text import printable
+from crawlproj.output.whole_file import unfinished_of, written_whole
 
 if TYPE_CHECKING:
     from crawlproj.output.query import Query
@@ -51,7 +52,7 @@ class Command(FilesCommand):
         crawl, sql, *folders = args
         check_file(opts.output)
         with _own_temporary_folder() as folder:
-            left = [folder, *([_unfinished(opts.output)] if opts.output else [])]
+            left = [folder, *([unfinished_of(Path(opts.output))] if opts.output else [])]
             query = Query(
                 sys.stdin.read() if sql == "-" else sql,
                 opts.timeout,
@@ -97,20 +98,14 @@ def _answer(query: Query, sources: list[Path], opts: argparse.Namespace) -> None
             answers.write_table(answer, file, printable)
 
 
-def _unfinished(output: str) -> Path:
-    return Path(output).with_name(f".{Path(output).name}.unfinished")
-
-
 @contextmanager
 def _written(output: str | None) -> Iterator[IO[str]]:
     """Standard output, or a file that appears when it is whole."""
     if output is None:
         yield sys.stdout
         return
-    unfinished = _unfinished(output)
-    try:
-        with unfinished.open("w", encoding="utf-8", newline="") as file:
-            yield file
-        unfinished.replace(output)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with (
+        written_whole(Path(output)) as unfinished,
+        unfinished.open("w", encoding="utf-8", newline="") as file,
+    ):
+        yield file

@@ -12,6 +12,7 @@ from crawlproj.operate.command import check_file, show
 from crawlproj.operate.files_command import FilesCommand
 from crawlproj.operate.table import table
 from crawlproj.output.rows import harmless
+from crawlproj.output.whole_file import written_whole
 from crawlproj.plural import counted
 
 if TYPE_CHECKING:
@@ -60,13 +61,10 @@ def _to_text(pages: list[RankedPage], ranks: Ranks) -> str:
 
 
 def _write(to: Path, pages: Iterable[RankedPage]) -> None:
-    """Whole, or not at all."""
-    unfinished = to.with_name(f".{to.name}.unfinished")
-    try:
-        with unfinished.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(("url", "pagerank", "harmonic", "in_links"))
-            writer.writerows((harmless(page.url), *page[1:]) for page in pages)
-        unfinished.replace(to)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with (
+        written_whole(to) as unfinished,
+        unfinished.open("w", encoding="utf-8", newline="") as file,
+    ):
+        writer = csv.writer(file)
+        writer.writerow(("url", "pagerank", "harmonic", "in_links"))
+        writer.writerows((harmless(page.url), *page[1:]) for page in pages)

@@ -23,6 +23,7 @@ from crawlproj.errors import ConfigError, CrawlError
 from crawlproj.output.database import MEMORY_MB, in_one_line
 from crawlproj.output.sql import copy_options, literal
 from crawlproj.output.tables import TABLES, open_tables
+from crawlproj.output.whole_file import written_whole
 
 TIMEOUT_S = 300.0
 GRACE_S = 2.0
@@ -125,10 +126,9 @@ class Query:
 
 
 def _move(made: Path, to: Path) -> None:
-    """To where it shall be, which may be another disk: whole, or not at all."""
-    unfinished = to.with_name(f".{to.name}.unfinished")
-    shutil.copyfile(made, unfinished)
-    unfinished.replace(to)
+    """To where it shall be, which may be another disk."""
+    with written_whole(to) as unfinished:
+        shutil.copyfile(made, unfinished)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from xml.sax.saxutils import escape
 
 from crawlproj.errors import ConfigError, CrawlError
 from crawlproj.output.tables import Tables
+from crawlproj.output.whole_file import written_whole
 
 MOST_URLS = 50_000
 MOST_BYTES = 50_000_000
@@ -90,7 +91,6 @@ def _chunks(entries: Iterable[str]) -> Iterator[list[str]]:
 
 def _put(path: Path, element: str, entries: Sequence[str]) -> None:
     text = f"{_HEAD}<{element} {_SPACE}>\n{''.join(entries)}</{element}>\n".encode()
-    unfinished = path.with_name(f".{path.name}.unfinished")
-    # Without the time: the same pages give the same bytes.
-    unfinished.write_bytes(gzip.compress(text, mtime=0) if path.suffix == ".gz" else text)
-    unfinished.replace(path)
+    with written_whole(path) as unfinished:
+        # Without the time: the same pages give the same bytes.
+        unfinished.write_bytes(gzip.compress(text, mtime=0) if path.suffix == ".gz" else text)

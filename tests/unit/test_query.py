@@ -327,6 +327,14 @@ def test_an_answer_is_written_as_parquet(folder: Path) -> None:
     assert kept.read_bytes()[:4] == b"PAR1"
 
 
+def test_nothing_is_left_of_an_answer_that_could_not_be_put_in_its_place(folder: Path) -> None:
+    out = folder.parent / "answer.parquet"
+    out.mkdir()
+    with pytest.raises(IsADirectoryError):
+        Query("SELECT url FROM pages").write_parquet([folder], out)
+    assert [one for one in folder.parent.iterdir() if "answer" in one.name] == [out]
+
+
 def test_a_running_crawl_is_asked_for_whole_rows(folder: Path) -> None:
     with (folder / "pages-w1-0001.csv").open("ab") as part:
         part.write(as_csv(page("http://half/"), header=False)[:-30])

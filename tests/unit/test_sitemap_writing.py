@@ -74,3 +74,10 @@ def test_any_host_can_be_named_however_many_there_are(tmp_path: Path) -> None:
 def test_without_a_page_there_is_none(tmp_path: Path) -> None:
     with pytest.raises(NoPages, match="no page that answered well"):
         made(tmp_path, page("http://a.test/", status=500))
+
+
+def test_nothing_is_left_of_one_that_could_not_be_written(tmp_path: Path) -> None:
+    (tmp_path / "sitemap.xml").mkdir()
+    with pytest.raises(IsADirectoryError):
+        made(tmp_path, page("http://a.test/", **HTML))
+    assert not list(tmp_path.glob(".*"))

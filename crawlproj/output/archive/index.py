@@ -22,6 +22,7 @@ from crawlproj.output.archive import files, records
 from crawlproj.output.archive.reading import Damage, Head, Record, parsed, walk
 from crawlproj.output.archive.surt import surt
 from crawlproj.output.watching import ReadingFile, Watch, unwatched
+from crawlproj.output.whole_file import written_whole
 
 NAME = "index.cdxj"
 RUN_BYTES = 32 << 20
@@ -134,15 +135,13 @@ def write_index(folder: Path, watch: Watch = unwatched) -> int:
     known_ns = max((path.stat().st_mtime_ns for path in paths), default=0)
     found = entries(paths, watch=watch)
     lines = sorted_lines((entry.to_line() for entry in found), folder)
-    new, count = folder / f".{NAME}.new", 0
-    with new.open("w", encoding="ascii", newline="\n") as file:
-        for line in lines:
-            file.write(line)
-            count += 1
-        file.flush()
-        os.fsync(file.fileno())
-    os.utime(new, ns=(known_ns, known_ns))
-    new.rename(folder / NAME)
+    count = 0
+    with written_whole(folder / NAME, sync=True) as unfinished:
+        with unfinished.open("w", encoding="ascii", newline="\n") as file:
+            for line in lines:
+                file.write(line)
+                count += 1
+        os.utime(unfinished, ns=(known_ns, known_ns))
     return count
 
 

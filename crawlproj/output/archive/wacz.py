@@ -22,6 +22,7 @@ from crawlproj.output.archive import files, index, reading, records
 from crawlproj.output.archive.index import Entry
 from crawlproj.output.archive.reading import Head, Record
 from crawlproj.output.watching import ReadingFile, Watch, unwatched
+from crawlproj.output.whole_file import written_whole
 
 VERSION = "1.1.1"
 SUFFIX = ".wacz"
@@ -50,19 +51,15 @@ def write_wacz(folder: Path, target: Path, title: str, watch: Watch = unwatched)
     paths = files.files_of(folder)
     if not paths:
         raise CrawlError(f"{folder} has no WARC files")
-    new = target.with_name(f".{target.name}.new")
-    try:
-        with ZipFile(new, "w", allowZip64=True) as zipped:
-            packing = _Packing(zipped, folder, watch)
-            captures = packing.add_index(paths)
-            for path in paths:
-                packing.add_warc(path)
-            packing.add_manifest(title)
-        with new.open("rb") as file:
-            os.fsync(file.fileno())
-        new.rename(target)
-    finally:
-        new.unlink(missing_ok=True)
+    with (
+        written_whole(target, sync=True) as unfinished,
+        ZipFile(unfinished, "w", allowZip64=True) as zipped,
+    ):
+        packing = _Packing(zipped, folder, watch)
+        captures = packing.add_index(paths)
+        for path in paths:
+            packing.add_warc(path)
+        packing.add_manifest(title)
     return Packed(len(paths), captures, packing.pages, target.stat().st_size)
 
 

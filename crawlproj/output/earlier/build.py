@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 import sys
 from collections.abc import Mapping
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from crawlproj.output.folder import ARCHIVE
 from crawlproj.output.kinds import LINKS
 from crawlproj.output.parts import has_parts, sources_of
 from crawlproj.output.tables import Tables, open_tables
+from crawlproj.output.whole_file import remove_unfinished, written_whole
 from crawlproj.urls import UrlError, normalise
 
 AT_ONCE = 1000
@@ -37,20 +39,16 @@ _PAGES = f"SELECT url, to_json([{_CARRIED}])::VARCHAR, links FROM pages"
 
 
 def build(folder: Path, to: Path, of: str, *, skip_nofollow: bool) -> None:
-    """Make the file of the crawl in that folder; it is there when it is whole."""
-    unfinished = to.with_name(f"{to.name}.unfinished")
-    unfinished.unlink(missing_ok=True)
-    rows = sqlite3.connect(unfinished)
-    try:
+    """Make the file of the crawl in that folder; it is there when it is whole. One at a time: the
+    caller has a lock."""
+    remove_unfinished(to)
+    with written_whole(to) as unfinished, closing(sqlite3.connect(unfinished)) as rows:
         rows.executescript(f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; {SCHEMA}")
         with open_tables(folder) as tables:
             _add_pages(rows, tables, has_links=_has_links(folder))
         _add_archived(rows, folder / ARCHIVE, skip_nofollow=skip_nofollow)
         rows.execute("INSERT INTO made VALUES (?)", (of,))
         rows.commit()
-    finally:
-        rows.close()
-    unfinished.replace(to)
 
 
 def _has_links(folder: Path) -> bool:
