@@ -6,7 +6,7 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from crawlproj.operate.files_command import FilesCommand
 from crawlproj.operate.hard_limits import end_at_once, limit_memory
 from crawlproj.operate.option_values import megabytes, time_limit
 from crawlproj.operate.plain_text import printable
+from crawlproj.output.scratch import Scratch
 from crawlproj.output.whole_file import unfinished_of, written_whole
 
 if TYPE_CHECKING:
@@ -71,10 +72,10 @@ def _own_temporary_folder() -> Iterator[Path]:
     """For all temporary files of this process, so that there is one thing to remove at its end,
     however that comes."""
     before = tempfile.tempdir
-    with tempfile.TemporaryDirectory(prefix="crawlproj-query-", ignore_cleanup_errors=True) as made:
-        tempfile.tempdir = made
+    with closing(Scratch("query")) as scratch:
+        tempfile.tempdir = str(scratch.path)
         try:
-            yield Path(made)
+            yield scratch.path
         finally:
             tempfile.tempdir = before
 

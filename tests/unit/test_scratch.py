@@ -12,6 +12,8 @@ import pytest
 
 from crawlproj.output import scratch
 from crawlproj.output.scratch import Scratch
+from tests.servers.redis import wait_for
+from tests.unit.written_parts import as_csv, page
 
 OWNER = "import time; from crawlproj.output.scratch import Scratch; kept = Scratch('test')"
 TABLES = """
@@ -22,14 +24,20 @@ from crawlproj.output.tables import open_tables
 end_with_sigterm()
 with open_tables(Path('.')) as tables:
 """
+ENDLESS = "SELECT max(sin(a + b)) FROM range(1000000) x(a), range(1000000) y(b)"
+ASKED = "crawlproj-query-*/crawlproj-tables-*/written"
+"""A folder that is there once the tables are, and the question is asked."""
+PROJECT = Path(__file__).parents[2]
 
 
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    made = tmp_path / "temporary"
+    made.mkdir()
+    monkeypatch.setenv("TMPDIR", str(made))
+    monkeypatch.setattr(tempfile, "tempdir", str(made))
     monkeypatch.setattr(scratch, "YOUNG_S", 0)
-    return tmp_path
+    return made
 
 
 def started(code: str) -> subprocess.Popen[str]:
@@ -58,11 +66,27 @@ def test_what_a_killed_process_has_left_is_removed_by_the_next(temporary: Path) 
     assert not list(temporary.iterdir())
 
 
+def test_what_a_killed_query_has_left_is_removed_by_the_next_command(
+    temporary: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site/pages-w1-0001.csv").write_bytes(as_csv(page("http://a/")))
+    words = ["query", "site", f"{ENDLESS}, pages", "-s", f"CRAWL_OUTPUT={tmp_path}"]
+    with subprocess.Popen([sys.executable, "-m", "scrapy", *words], cwd=PROJECT) as asking:
+        try:
+            wait_for(lambda: asking.poll() or [*temporary.glob(ASKED)], "a query with its tables")
+        finally:
+            asking.kill()
+    assert asking.returncode == -signal.SIGKILL
+    Scratch("test").close()
+    assert not list(temporary.iterdir())
+
+
 @pytest.mark.parametrize(
     "work",
     [
         "time.sleep(600)",
-        "tables.ask('SELECT max(sin(a + b)) FROM range(1000000) x(a), range(1000000) y(b)')",
+        f"tables.ask('{ENDLESS}')",
     ],
     ids=["idle", "asking"],
 )
