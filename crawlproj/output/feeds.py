@@ -1,10 +1,10 @@
 """Scrapy's feed exports, made safe to settle by: rows are on disk, whole, when `flush()` returns.
 
-The scheduler has `flush()` called, in a thread, before it settles the URLs whose rows these are.
-Rows wait in memory until then, so a row is never half written by a buffer that happened to be
-full, and a disk that is full costs nothing: `flush()` raises, nothing is settled, the rows stay
-where they are and are written by the next call that can. On disk means synced: what Redis calls
-done has its row after a power cut too.
+The worker (`worker/delivery.py`) has `flush()` called, in a thread, before it settles the URLs that
+these rows are of. Rows wait in memory until then, so a row is never half written by a buffer that
+happened to be full, and a disk that is full costs nothing: `flush()` raises, nothing is settled,
+the rows stay where they are and are written by the next call that can. On disk means synced: what
+Redis calls done has its row after a power cut too.
 
 Feeds work as everywhere in Scrapy (`-o`, `-O`, `FEEDS`), with three additions:
 
@@ -26,6 +26,7 @@ import glob
 import re
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
@@ -40,8 +41,8 @@ from crawlproj.errors import ConfigError
 from crawlproj.items import COLUMNS, FailureItem, StatsItem
 from crawlproj.output.gzip_rows import with_own_gzip
 from crawlproj.output.items_file import ItemsFile, holds_items, lease_line
-from crawlproj.output.kinds import KINDS, LEASES_SUFFIX
-from crawlproj.output.row_file import RowFile
+from crawlproj.output.kinds import ITEMS, JSONL, KINDS, LEASES_SUFFIX
+from crawlproj.output.row_file import RowFile, open_with_folder
 from crawlproj.worker.identity import name_worker
 
 if TYPE_CHECKING:
@@ -94,27 +95,26 @@ def _free_number(params: dict[str, Any]) -> int:
 
 def default_feeds() -> dict[str, dict[str, Any]]:
     """FEEDS of the project: the parts that each worker writes in `<CRAWL_OUTPUT>/<crawl>/`."""
-    parts = [(kind, suffix) for kind in KINDS if kind.item for suffix in kind.suffixes]
+    feeds: list[tuple[str, str, dict[str, Any]]] = [
+        (kind.name, suffix, {"item_classes": [kind.item], "fields": list(kind.columns)})
+        for kind in KINDS
+        if kind.item
+        for suffix in kind.suffixes
+    ]
+    feeds.append((ITEMS, JSONL, {"item_filter": OwnItems}))
+    of_all = {
+        "encoding": "utf-8",
+        "overwrite": False,
+        "store_empty": False,
+        "uri_params": uri_params,
+    }
     return {
-        f"%(output)s/%(crawl)s/{kind.name}-%(worker)s-%(batch_id)04d.{suffix}": {
+        f"%(output)s/%(crawl)s/{name}-%(worker)s-%(batch_id)04d.{suffix}": {
             "format": suffix,
-            "item_classes": [kind.item],
-            "fields": list(kind.columns),
-            "encoding": "utf-8",
-            "overwrite": False,
-            "store_empty": False,
-            "uri_params": uri_params,
+            **options,
+            **of_all,
         }
-        for kind, suffix in parts
-    } | {
-        "%(output)s/%(crawl)s/items-%(worker)s-%(batch_id)04d.jsonl": {
-            "format": "jsonl",
-            "item_filter": OwnItems,
-            "encoding": "utf-8",
-            "overwrite": False,
-            "store_empty": False,
-            "uri_params": uri_params,
-        }
+        for name, suffix, options in feeds
     }
 
 
@@ -132,7 +132,7 @@ class FeedFiles:
         if holds_items(path):
             file: RowFile = ItemsFile(path, mode, lambda: lease_line(self.response))
         else:
-            file = RowFile(lambda: _opened(path, mode))
+            file = RowFile(partial(open_with_folder, path, mode))
         self._files = [*(one for one in self._files if not one.closed), file]
         return file
 
@@ -141,11 +141,6 @@ class FeedFiles:
         for file in self._files:
             file.flush_encoder()
             file.save()
-
-
-def _opened(path: Path, mode: str) -> IO[bytes]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return cast("IO[bytes]", path.open(mode))
 
 
 FILES = "crawlproj_files"
@@ -172,7 +167,7 @@ class FileFeedStorage:
 
     def open(self, spider: Spider) -> IO[bytes]:
         if self._files is None:
-            return _opened(self._path, self._mode)
+            return open_with_folder(self._path, self._mode)
         return cast("IO[bytes]", self._files.open(self._path, self._mode))
 
     def store(self, file: IO[bytes]) -> Deferred[None]:
@@ -249,10 +244,7 @@ class FlushingFeedExporter(parts.FeedExporter):
         self._files.save()
 
     def is_full(self, file: Any, uri_template: str) -> bool:
-        if not isinstance(file, RowFile):
-            return False
-        age_s = time.monotonic() - file.opened_at_s
-        is_full = file.size >= self._rotate_bytes or age_s >= self._rotate_s
+        is_full = isinstance(file, RowFile) and file.is_full(self._rotate_bytes, self._rotate_s)
         return is_full and bool(BATCH_ID.search(uri_template))
 
     def is_taken(self, storage: Any, uri_template: str) -> bool:

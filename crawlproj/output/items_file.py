@@ -9,14 +9,15 @@ leases has a line for each item, and is on disk before its items are: an item on
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from crawlproj.frontier.records import LEASE
 from crawlproj.frontier.request_identity import REQUEST
 from crawlproj.output.kinds import ITEMS, JSONL, LEASES_SUFFIX
-from crawlproj.output.row_file import RowFile
+from crawlproj.output.row_file import RowFile, open_with_folder
 
 if TYPE_CHECKING:
     from scrapy.http import Response
@@ -54,8 +55,9 @@ class ItemsFile(RowFile):
 
     def __init__(self, path: Path, mode: str, line: Callable[[], bytes]) -> None:
         self._line = line
-        self._leases = RowFile(_opener(path.with_suffix(LEASES_SUFFIX), mode))
-        super().__init__(_opener(path, mode))
+        leases = path.with_suffix(LEASES_SUFFIX)
+        self._leases = RowFile(partial(open_with_folder, leases, mode))
+        super().__init__(partial(open_with_folder, path, mode))
 
     def write(self, data: Any) -> int:
         self._leases.write(self._line())
@@ -66,11 +68,3 @@ class ItemsFile(RowFile):
             self._leases.close()
         else:
             self._leases.save()
-
-
-def _opener(path: Path, mode: str) -> Callable[[], IO[bytes]]:
-    def opened() -> IO[Any]:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return path.open(mode)
-
-    return opened

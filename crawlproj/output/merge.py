@@ -10,8 +10,9 @@ died is fetched again, so that its row is in two parts. The merged files have ne
 - A row that is not whole is left out and counted as *torn*, wherever in a part it is; one with
   the wrong number of columns or without a time is counted as *malformed*.
 - Items of a project's own classes stay in the order of their parts (`own_items.py`).
-- A failure is left out when the URL was fetched well (status below 400) at that time or later, or
-  its dead letter was thrown away (`scrapy dead --forget`).
+- A failure is left out when the URL was fetched well (status below 400) under a later lease (rows
+  of earlier versions, which name none: at that time or later), or its dead letter was thrown away
+  (`scrapy dead --forget`).
 
 Sorting and comparing is DuckDB's, in bounded memory; what does not fit is in a hidden folder beside
 the result, which is removed at the end and by the next run. A result appears under its name only

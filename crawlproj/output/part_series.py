@@ -3,18 +3,17 @@ other.
 
 A part that is full, or old, is ended when it is saved next, and another begins with the next row. A
 part of an earlier run is never added to. The feeds have rules of their own (`feeds.py`); the link
-table and the attributes go by this.
+table, the attributes and what is extracted go by this.
 """
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
-from crawlproj.output.row_file import RowFile
+from crawlproj.output.row_file import RowFile, open_with_folder
 
 
 def _nothing() -> bytes:
@@ -48,7 +47,7 @@ class PartSeries:
 
     def save(self) -> None:
         """Have all rows on disk, or raise OSError."""
-        if self._part is not None and self._is_full(self._part):
+        if self._part is not None and self._part.is_full(self._rotate_bytes, self._rotate_s):
             self.end_part()
         while self._ended:
             self._ended[0].close()
@@ -63,15 +62,11 @@ class PartSeries:
             self._ended.append(self._part)
             self._part = None
 
-    def _is_full(self, part: RowFile) -> bool:
-        age_s = time.monotonic() - part.opened_at_s
-        return part.size >= self._rotate_bytes or age_s >= self._rotate_s
-
     def _open(self) -> IO[bytes]:
-        self._folder.mkdir(parents=True, exist_ok=True)
         while True:
             self._number += 1
+            name = f"{self._stem}-{self._number:04d}{self._suffix}"
             try:
-                return (self._folder / f"{self._stem}-{self._number:04d}{self._suffix}").open("xb")
+                return open_with_folder(self._folder / name, "xb")
             except FileExistsError:
                 continue

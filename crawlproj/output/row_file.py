@@ -17,7 +17,7 @@ import time
 from collections import deque
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,12 +46,16 @@ class RowFile(io.BufferedIOBase):
         self._unsaved = b""
         self._written = 0
         self._closing = False
-        self.opened_at_s = time.monotonic()
+        self._opened_at_s = time.monotonic()
         self.size = 0
         """Bytes of all rows, saved or not."""
         self._saved_size = 0
         self.flush_encoder: Callable[[], None] = _nothing
         """Called before a save: moves what gzip still holds into this file."""
+
+    def is_full(self, most_bytes: float, most_s: float) -> bool:
+        """Whether it has grown, or grown old, enough for another to be begun."""
+        return self.size >= most_bytes or time.monotonic() - self._opened_at_s >= most_s
 
     def writable(self) -> bool:
         return True
@@ -108,6 +112,12 @@ class RowFile(io.BufferedIOBase):
             raise
         self._saved_size += len(self._unsaved)
         self._unsaved, self._written = b"", 0
+
+
+def open_with_folder(path: Path, mode: str) -> IO[bytes]:
+    """Open a file for its rows, and make its folder if that is not there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return cast("IO[bytes]", path.open(mode))
 
 
 def _nothing() -> None:

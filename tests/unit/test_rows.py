@@ -203,6 +203,14 @@ def test_a_row_that_comes_while_others_are_saved_is_there_when_the_file_is_close
     assert path.read_bytes() == b"first\nsecond\n"
 
 
+def test_a_file_is_full_by_its_size_or_its_age(tmp_path: Path) -> None:
+    file = row_file.RowFile(lambda: (tmp_path / "rows").open("ab"))
+    assert not file.is_full(6, 1000)
+    file.write(b"first\n")
+    assert file.is_full(6, 1000)
+    assert file.is_full(1000, 0)
+
+
 def test_a_part_of_items_is_taken_if_only_its_leases_are_there(tmp_path: Path) -> None:
     storage = FileFeedStorage(str(tmp_path / "items-w-0001.jsonl"))
     assert not storage.would_add
