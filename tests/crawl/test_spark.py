@@ -43,8 +43,8 @@ def row(url: str, second: int = 0, lease: int = 1, **changes: Any) -> dict[str, 
     return page(url, second, **NUMBERS, lease=lease, **changes)
 
 
-def failed(url: str, second: int = 0) -> dict[str, Any]:
-    return failure(url, second) | {"status": 0, "depth": 1, "attempts": 3}
+def failed(url: str, second: int = 0, **changes: Any) -> dict[str, Any]:
+    return failure(url, second) | {"status": 0, "depth": 1, "attempts": 3} | changes
 
 
 def attributes(url: str, second: int, **changes: Any) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def write_parts(here: Path, there: Path) -> None:
         + b"\0" * 50
         + as_csv(failed("http://dead-after-zeros/", 2), header=False),
         there / "forgotten-1.csv": as_csv(
-            {"url": "http://forgot/", "forgotten_at": utc_timestamp(6)}
+            {"url": "http://forgot/", "forgotten_at": utc_timestamp(6), "request": ""}
         ),
         here / "attributes-w1-0001.jsonl": as_jsonl(
             attributes("http://twice/", 1), attributes("http://odd/1", 1, title=None)
@@ -97,9 +97,43 @@ def write_parts(here: Path, there: Path) -> None:
             attributes("http://twice/", 4, text="later\u2028\n")
         ),
     }
-    for path, content in files.items():
+    for path, content in (files | of_leases(here, there)).items():
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(content)
+
+
+def of_leases(here: Path, there: Path) -> dict[Path, bytes]:
+    """Rows of which leases say what the clocks of their workers do not."""
+    post = {"request": "0123456789abcdef"}
+    refused = {"url": "http://outrun/", "lease": 6, "worker": "w1", "refused_at": utc_timestamp(60)}
+    return {
+        here / "pages-w1-0003.jsonl": as_jsonl(
+            row("http://clock-behind/", 3, lease=9),
+            row("http://lost/", 40, lease=2),
+            row("http://posted/", 3, lease=3),
+            row("http://outrun/", 50, lease=6, title="refused"),
+        ),
+        here / "failures-w1-0003.csv": as_csv(
+            failed("http://dead-twice/", 90, lease=1, reason="first"),
+            failed("http://outrun/", 59, lease=7, worker="w1"),
+        ),
+        here / "refused-w1.csv": as_csv(refused),
+        there / "pages-w2-0003.jsonl": as_jsonl(
+            row("http://outrun/", 49, lease=5, title="settled"),
+            row("http://unchanged/", 1, lease=1),
+            row("http://unchanged/", 2, lease=4, status=304),
+        ),
+        there / "failures-w2-0003.csv": as_csv(
+            failed("http://clock-behind/", 30, lease=4),
+            failed("http://lost/", 5, lease=4),
+            failed("http://posted/", 5, lease=8, **post),
+            failed("http://dead-twice/", 20, lease=2, reason="last"),
+        ),
+        there / "attributes-w2-0003.jsonl": as_jsonl(
+            attributes("http://clock-behind/", 90, lease=4),
+            attributes("http://posted/", 3, lease=3, problem="took too long"),
+        ),
+    }
 
 
 def spark(folder: Path, *args: str | Path) -> None:
