@@ -1,4 +1,5 @@
-"""What became of a URL, by a project's settings: what `scrapy why` and the views ask."""
+"""What became of a URL, by the settings of the crawl's workers: what `scrapy why` and the views
+ask."""
 
 from __future__ import annotations
 
@@ -23,15 +24,16 @@ if TYPE_CHECKING:
 
 async def look_up(frontier: Frontier, settings: Settings, url: str) -> Trace:
     """Look for it in the frontier and in the files of this machine."""
-    config = Config.from_settings(settings)
+    own = await join.settings_of(frontier.client, settings, frontier.crawl)
+    config = Config.from_settings(own)
     begun = await frontier.attach(only_to_look=True)
     identity = join.Identity.of(frontier.plan if begun else Plan.of(config))
-    requests = SeenFilter.of_project(settings, identity)
+    requests = SeenFilter.of_project(own, identity)
     return await why.trace(
         frontier,
         url,
         config.folder_of(frontier.crawl),
         identity.drop,
         key_of=lambda text: requests.key_of(Request(text)).key,
-        refusal_of=partial(kept_verdict.refusal, frontier, user_agent_of(settings)),
+        refusal_of=partial(kept_verdict.refusal, frontier, user_agent_of(own)),
     )

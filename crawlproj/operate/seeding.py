@@ -41,7 +41,7 @@ class SeedAdder:
     async def begin(cls, frontier: Frontier, seeds: SeedList, settings: Settings) -> SeedAdder:
         """Learn what waits, and which requests are the same to the crawl."""
         meta = await _running(frontier)
-        own = join.own_settings(settings, frontier.crawl)
+        own = await join.settings_of(frontier.client, settings, frontier.crawl)
         plan = frontier.plan if meta else Plan.of(Config.from_settings(own))
         identity = join.Identity.of(plan)
         self = cls(frontier, seeds, SeenFilter.of_project(own, identity), identity)

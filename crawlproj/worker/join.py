@@ -163,22 +163,29 @@ class Identity(NamedTuple):
         return cls(by_url, param_pattern(plan.drop_params if by_url else ()))
 
 
-def own_settings(settings: Settings, crawl: str) -> Settings:
-    """The settings with those of the crawl's spider, if this project has it."""
+async def settings_of(client: Any, settings: Settings, crawl: str) -> Settings:
+    """The settings that a crawl's workers have, for whoever knows only its name: with those of the
+    spider that it was begun with, if this project has that."""
+    return _with_spider(settings, await spider_of(client, crawl))[0]
+
+
+def _with_spider(settings: Settings, name: str) -> tuple[Settings, type[Spider] | None]:
+    """The settings with those of a spider, and the spider, if this project has it."""
     loader, own = get_spider_loader(settings), settings.copy()
-    if crawl in loader.list():
-        loader.load(crawl).update_settings(own)
-    return own
+    if name not in loader.list():
+        return own, None
+    spider = loader.load(name)
+    spider.update_settings(own)
+    return own, spider
 
 
-async def seed_list_of(client: Any, settings: BaseSettings, crawl: str) -> SeedList:
+async def seed_list_of(client: Any, settings: Settings, crawl: str) -> SeedList:
     """Where users push seeds of a crawl, for whoever knows only its name. A spider that this
     project does not have is taken for one without settings of its own."""
-    loader, name = get_spider_loader(settings), await spider_of(client, crawl)
-    if name not in loader.list():
-        return _seed_list(client, settings, None, name, crawl)
-    spider, own = loader.load(name), settings.copy()
-    spider.update_settings(own)
+    name = await spider_of(client, crawl)
+    own, spider = _with_spider(settings, name)
+    if spider is None:
+        return _seed_list(client, own, None, name, crawl)
     return seed_list(client, own, spider, crawl)
 
 
