@@ -85,12 +85,10 @@ class Quarantine:
 
     async def _learn(self) -> bool:
         """Read all of them if there is a change; False if there is none."""
-        changes = [await pattern_store.changes(shard) for shard in self._frontier.shards]
+        changes = await pattern_store.changes_of(self._frontier.shards)
         if changes == self._changes or not any(changes):
             return False
-        known = [
-            one for shard in self._frontier.shards for one in await pattern_store.patterns(shard)
-        ]
+        known = await pattern_store.patterns_of(self._frontier.shards)
         self._changes = changes
         self._released = {(one.host, one.pattern) for one in known if one.released_ms}
         self._patterns = {}

@@ -1,4 +1,4 @@
-"""URL patterns that are set aside, and their URLs, as one shard of the frontier keeps them."""
+"""URL patterns that are set aside, and their URLs, as the shards of the frontier keep them."""
 
 from __future__ import annotations
 
@@ -33,13 +33,8 @@ def set_aside_link(link: Push, pattern: str, why: str, key: str) -> Push:
     return link._replace(kind=Kind.SET_ASIDE, entry=packed, key=key)
 
 
-async def patterns(shard: Shard) -> list[Pattern]:
-    """Those that are set aside, or have been."""
-    return _read(shard, await shard.client.hgetall(keys.patterns(shard.crawl, shard.number)))
-
-
 async def patterns_of(shards: Sequence[Shard]) -> list[Pattern]:
-    """The same on all shards of a crawl, in one round trip."""
+    """Those that are set aside, or have been, on all shards of a crawl: in one round trip."""
     pipeline = shards[0].client.pipeline(transaction=False)
     for shard in shards:
         pipeline.hgetall(keys.patterns(shard.crawl, shard.number))
@@ -59,9 +54,12 @@ def _read(shard: Shard, found: Mapping[bytes, bytes]) -> list[Pattern]:
     return known
 
 
-async def changes(shard: Shard) -> int:
-    """How often they have changed."""
-    return int(await shard.client.hget(keys.meta(shard.crawl, shard.number), "patterns") or 0)
+async def changes_of(shards: Sequence[Shard]) -> list[int]:
+    """How often they have changed on each shard, in one round trip."""
+    pipeline = shards[0].client.pipeline(transaction=False)
+    for shard in shards:
+        pipeline.hget(keys.meta(shard.crawl, shard.number), "patterns")
+    return [int(count or 0) for count in await pipeline.execute()]
 
 
 async def kept(shards: Sequence[Shard], patterns: Iterable[Pattern]) -> list[int]:

@@ -143,6 +143,27 @@ async def test_a_worker_forgets_its_oldest_verdict_that_redis_has_not_confirmed(
         assert held == [True, True, False, False, True, True]
 
 
+async def test_a_worker_asks_all_shards_at_once(
+    redis_server: RedisServer, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quarantine, "MOST_OF_TIME", math.inf)
+
+    def reads() -> int:
+        return int(redis.info("stats")["total_reads_processed"])
+
+    async with two_workers(redis_server.url) as (mine, theirs):
+        worker = Quarantine(theirs, evidence(), 0)
+        for host in HOSTS:
+            await set_aside(mine, page(host, 9), SetAside(FORM, quarantine.REPEATED))
+        round_trips = []
+        for _ in range(2):
+            before = reads()
+            await worker.refresh()
+            round_trips.append(reads() - before - 1)  # but for that of asking
+        assert all(worker.outcome_for(page(host, 4)) for host in HOSTS)
+        assert round_trips == [2, 1]
+
+
 async def test_many_patterns_cost_who_looks_at_them_few_round_trips_and_who_does_not_none(
     redis_server: RedisServer, redis: Redis
 ) -> None:

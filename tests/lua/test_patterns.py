@@ -52,7 +52,7 @@ def test_a_link_of_a_pattern_is_kept_and_the_first_one_tells_of_the_pattern(
         set_aside={NAME: [f"{A}/1", f"{A}/2"]},
         layers=[2],
     )
-    assert worker.run(pattern_store.changes(worker.shard)) == 1
+    assert worker.run(pattern_store.changes_of([worker.shard])) == [1]
 
 
 def test_a_url_that_was_leased_is_kept_aside_as_filtered(crawl: HandCrawl, worker: Worker) -> None:
@@ -162,7 +162,7 @@ def test_a_damaged_record_hurts_nothing_beside_it(
     redis.rpush(key, pack([9, "x"]))
     assert release(worker) == 1
     redis.hset(crawl.key("patterns"), "http://b /#", b"\xc1")
-    assert [one.host for one in worker.run(pattern_store.patterns(worker.shard))] == [A]
+    assert [one.host for one in worker.run(pattern_store.patterns_of([worker.shard]))] == [A]
     worker.push(apart("http://b", "/1", FORM))
     assert crawl.state().patterns["http://b /#"].urls == 1
 
