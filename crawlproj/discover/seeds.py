@@ -277,6 +277,8 @@ class SeedIntake:
 
     async def _take(self) -> int:
         waiting = await self._seeds.peek(AT_ONCE)
+        if not waiting:
+            return 0
         made: list[tuple[bytes, list[Request]]] = []
         pushes: list[Push] = []
         refused: list[Refused] = []
@@ -290,8 +292,6 @@ class SeedIntake:
                 _mark_found(requests, found_hosts)
                 pushes += [self._to_push(request) for request in requests]
         await self._push(pushes)
-        if not waiting or not self._is_open():
-            return 0
         for data, reason in refused:
             await self._seeds.refuse(data, reason)
         await self._seeds.remove(waiting)

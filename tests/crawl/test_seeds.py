@@ -366,6 +366,23 @@ async def test_a_worker_that_dies_between_taking_a_seed_in_and_removing_it_loses
     assert (counts["discovered"], counts["queued"], counts["duplicates"]) == (2, 2, 2)
 
 
+async def test_seeds_that_come_into_the_frontier_as_the_crawl_is_stopped_leave_their_list(
+    redis_server: RedisServer, redis: Redis
+) -> None:
+    """Those that are not filtered would be fetched twice when it goes on."""
+    redis.rpush(SEEDS, "http://a/", "http://b/")
+    client = await connect(redis_server.url)
+    states = ["running"]
+
+    async def push(pushes: list[Push]) -> None:
+        states.append("stopping")
+
+    seeds = SeedList(client, SEEDS)
+    intake = SeedIntake(seeds, parse_seed, to_push, push, lambda: states[-1] == "running")
+    assert (await intake.take(), await seeds.size()) == (2, 0)
+    await client.aclose()
+
+
 def test_workers_that_are_killed_while_seeds_come_lose_none(
     fleet: Fleet, redis_server: RedisServer, origin: Origin
 ) -> None:
