@@ -78,7 +78,16 @@ class CloserReading(Protocol):
 
     def read(self, body: bytes, charset: str | None) -> Any: ...
 
-    def note(self, url: Url, read: Any, depth: int, lease: int, *, is_nofollow: bool) -> None: ...
+    def note(
+        self,
+        url: Url,
+        read: Any,
+        depth: int,
+        lease: int,
+        *,
+        priority: float,
+        is_nofollow: bool,
+    ) -> None: ...
 
     def note_redirect(self, url: str, target: str, lease: int) -> None: ...
 

@@ -207,7 +207,8 @@ class SiteSpider(scrapy.Spider):
         if closer is not None:
             url, depth = self._normal(response.url), response.meta.get("depth", 0)
             lease = attempt.lease.token if (attempt := crawl.tracking.of(response.request)) else 0
-            closer.note(url, read, depth, lease, is_nofollow=is_nofollow)
+            priority = priority_of(response)
+            closer.note(url, read, depth, lease, priority=priority, is_nofollow=is_nofollow)
         if config.noindex and (page.noindex or "noindex" in said):
             self._leave_out(response)
             return None
@@ -219,8 +220,7 @@ class SiteSpider(scrapy.Spider):
             language=declared.language(response.body, response.headers),
         )
         if crawl.attributes is not None:
-            charset, language, canonical = _charset(response), row.language, row.canonical
-            about = charset, language, canonical, row.fetched_at, row.lease
+            about = _charset(response), row.language, row.canonical, row.fetched_at, row.lease
             crawl.attributes.add(PageToRead(row.url, response.body, *about))
         if crawl.extraction is not None:
             crawl.extraction.add(response, row)

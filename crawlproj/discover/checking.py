@@ -98,7 +98,8 @@ class CheckingDiscovery(Discovery):
         if self._worker.count_if_seen(url.host, key):
             return
         self._queue_robots_txt(url.host)
-        priority = self._strategy(Candidate(url, depth, self._host_pages.get(url.host, 0)))
+        pages = self._host_pages.get(url.host, 0)
+        priority = self._strategy(Candidate(url, depth, pages, self._share))
         rest = rest_of("HEAD", list(passed))
         entry = encode_rest(url.path, rest, depth, referer if self._keeps_referer else "")
         self._worker.push(Push(Kind.LINK, url.host, level(priority), entry, key))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from crawlproj.discover import link_details, links
 from crawlproj.discover.checking import REASON, CheckingDiscovery, check_outcome
 from crawlproj.discover.link_records import Recorder
+from crawlproj.frontier.levels import priority_of
 from crawlproj.frontier.outcomes import Filtered
 from crawlproj.items import utc_timestamp
 
@@ -67,12 +68,22 @@ class CloserReading:
             ids=plan.anchors,
         )
 
-    def note(self, url: Url, read: Details, depth: int, lease: int, *, is_nofollow: bool) -> None:
+    def note(
+        self,
+        url: Url,
+        read: Details,
+        depth: int,
+        lease: int,
+        *,
+        priority: float,
+        is_nofollow: bool,
+    ) -> None:
         """A page has been read, and its links followed unless it asks for the contrary."""
         if self._recorder is not None:
             self._recorder.page(url, utc_timestamp(), read, self._normal, lease)
         if self._discovery.check:
             hrefs = [*read.kept_back, *(link[0] for link in read.embedded)]
+            self._discovery.share_out(priority, len(read.page.links) + len(hrefs))
             hrefs += read.page.links if is_nofollow else ()
             base = links.base_of(read.page, url)
             encoding = links.query_encoding(read.page.encoding)
@@ -91,6 +102,7 @@ class CloserReading:
     def check_redirect(self, attempt: Attempt, target: Url, passed: list[str]) -> None:
         """A check leads elsewhere: the link is as good as what is there."""
         about = attempt.about
+        self._discovery.share_out(priority_of(attempt.lease.level), 1)
         self._discovery.check_redirect(target, about.depth, about.referer, passed)
         self.note_redirect(about.url, str(target), attempt.lease.token)
         attempt.decide(Filtered(REASON))

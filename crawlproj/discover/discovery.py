@@ -90,7 +90,7 @@ class Discovery:
         self._offered = 0
         self._host_pages: OrderedDict[str, int] = OrderedDict()
         self._known_links = worker.known_links
-        self._hosts_in_scope = 0
+        self._names_in_scope = 0
 
     @cached_property
     def worker_name(self) -> str:
@@ -128,11 +128,16 @@ class Discovery:
         if len(self._host_pages) > REMEMBERED_HOSTS:
             self._host_pages.popitem(last=False)
 
+    def share_out(self, priority: float, links: int) -> None:
+        """So many links come from a page of that priority: what is offered next."""
+        if self._opic is not None:
+            self._share = self._opic.share(priority, links)
+
     def read(self, page: ReadPage) -> int:
         """Take in a page: its links, and what it says of its URL's pattern; returns how many links
         could be used."""
         before = self._offered
-        self._share_out(page.priority, len(page.hrefs))
+        self.share_out(page.priority, len(page.hrefs))
         usable = self.follow(page.hrefs, page.base, page.depth + 1, str(page.url), page.encoding)
         if not page.is_revisit:  # which would look like a page of its pattern that repeats another
             self._quarantine.weigh(page.url, page.body, self._offered > before)
@@ -171,14 +176,11 @@ class Discovery:
 
     def _heed_scope(self) -> None:
         """Links that are known because they lead out of scope are not, once there is more of it."""
-        if len(self._worker.scope) != self._hosts_in_scope:
-            self._hosts_in_scope = len(self._worker.scope)
+        if self._rules.goes_anywhere:
+            return  # no link leads out of scope, and every seed would have all of them judged again
+        if len(self._worker.scope) != self._names_in_scope:
+            self._names_in_scope = len(self._worker.scope)
             self._known_links.clear()
-
-    def _share_out(self, priority: float, links: int) -> None:
-        """So many links come from a page of that priority."""
-        if self._opic is not None:
-            self._share = self._opic.share(priority, links)
 
     def _remember(self, host: str, folder: str, href: str, url: Url) -> None:
         """Remember a link by its text on this host's pages, or on those of this folder, and by its
@@ -193,7 +195,7 @@ class Discovery:
 
     def follow_listed(self, urls: Sequence[str], base: Url, depth: int) -> None:
         """Offer URLs that a sitemap lists: they share what a seed has."""
-        self._share_out(0, len(urls))
+        self.share_out(0, len(urls))
         self.follow(urls, base, depth, str(base))
 
     def sitemap(self, href: str, base: Url, steps: int) -> None:
@@ -218,7 +220,7 @@ class Discovery:
     ) -> str:
         """Offer where a page of that priority redirects to, with the URLs that led there; returns
         the URL. A redirected seed is still a seed: where it leads is in scope."""
-        self._share_out(priority, 1)
+        self.share_out(priority, 1)
         if depth == 0:
             self._push(Kind.SEED, url, depth, referer, passed)
         else:

@@ -73,9 +73,14 @@ class Rules:
             max_params=self.trap_params,
         )
 
+    @cached_property
+    def goes_anywhere(self) -> bool:
+        """Whether every host is in scope, whatever the seeds are."""
+        return self.scope == "any"
+
     def is_in_scope(self, url: Url, in_scope: Container[str]) -> bool:
         """Whether the seeds have brought a URL's host into scope."""
-        if self.scope == "any":
+        if self.goes_anywhere:
             return True
         name = self.scope_name(url)
         return name in in_scope or UNASKED + name in in_scope

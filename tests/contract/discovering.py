@@ -21,13 +21,17 @@ from tests.contract.mortal import Judged
 
 
 def discovery_of(
-    worker: Worker, *, make: Callable[..., Discovery] = Discovery, keeps_referer: bool = True
+    worker: Worker,
+    *,
+    make: Callable[..., Discovery] = Discovery,
+    ranking: str = "breadth",
+    keeps_referer: bool = True,
 ) -> Discovery:
     """As the scheduler builds it for a crawl that may go anywhere."""
     return make(
         worker,
         Rules("any"),
-        strategy("breadth", None),
+        strategy(ranking, None),
         lambda host: None,
         quarantine=Quarantine(worker.frontier, Evidence(OFF, 1, 0)),
         keeps_referer=keeps_referer,

@@ -8,11 +8,14 @@ from functools import partial
 import pytest
 
 from crawlproj.discover.checking import CheckingDiscovery
+from crawlproj.discover.closer_reading import CloserReading, make_closer_reading
 from crawlproj.discover.discovery import Discovery
 from crawlproj.discover.rules import Rules
 from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.messages import Lease
+from crawlproj.frontier.outcomes import Attempt
 from crawlproj.frontier.plan import Plan
-from crawlproj.frontier.records import summarise
+from crawlproj.frontier.records import encode_link, summarise
 from crawlproj.running import ReadPage
 from crawlproj.server.connection import connect
 from crawlproj.urls import normalise
@@ -183,6 +186,18 @@ def test_a_link_out_of_scope_is_judged_once_until_there_is_more_of_it(
     assert followed(worker.collected) == [OUT_OF_SCOPE]
 
 
+def test_a_new_seed_changes_nothing_for_links_where_every_host_is_in_scope(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    worker, discovery = a_discovery_that_stays_on_a_host(Rules("any"))
+    monkeypatch.setattr(worker, "count_if_seen", lambda host, key: True)
+    asked = made_normal(monkeypatch, discovery)
+    for host in ("b", "c", "d"):
+        read_twice(discovery)
+        worker.scope.add(host)
+    assert asked == [OUT_OF_SCOPE]
+
+
 def test_a_link_that_is_too_deep_is_followed_where_it_is_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -221,3 +236,36 @@ def test_what_was_made_of_links_is_remembered_for_the_page_in_hand_alone() -> No
         read_sitemap()
         discovery.ask(["z"], page, 1, str(page), "utf-8")
         assert discovery.resolved == {href: normalise(f"http://a/1/{href}")}
+
+
+def checks_under_opic() -> tuple[Collecting, Discovery, CloserReading]:
+    """Of a crawl that stays on a host and checks all links that it does not follow."""
+    worker = an_offline_worker()
+    worker.scope.add("a")
+    make = partial(CheckingDiscovery, check="all")
+    discovery = discovery_of(worker, make=make, ranking="opic")
+    discovery.use_rules(Rules("host"))
+    plan = Plan(check="all")
+    return worker, discovery, make_closer_reading(plan, discovery, None, skip_nofollow=True)
+
+
+@pytest.mark.parametrize("is_nofollow", [False, True])
+@pytest.mark.parametrize("rel", ["", "nofollow"])
+def test_links_that_are_only_checked_share_what_their_page_has_and_rank_below_seeds(
+    rel: str, is_nofollow: bool
+) -> None:
+    worker, discovery, closer = checks_under_opic()
+    url = normalise("http://a/")
+    body = b"".join(b"<a rel='%s' href=http://b/%d>" % (rel.encode(), n) for n in range(8))
+    read = closer.read(body, None)
+    if not is_nofollow:
+        discovery.read(ReadPage(url, body, read.page.links, url, 0))
+    closer.note(url, read, 0, 1, priority=0, is_nofollow=is_nofollow)
+    assert [link.level for link in worker.collected] == [-12] * 8  # an eighth: three halvings
+
+
+def test_where_a_check_is_redirected_to_ranks_by_what_the_check_had() -> None:
+    worker, _, closer = checks_under_opic()
+    attempt = Attempt(Lease(0, 1, "http://b", -12, encode_link("/1", 1)))
+    closer.check_redirect(attempt, normalise("http://b/2"), ["http://b/1"])
+    assert [link.level for link in worker.collected] == [-8]
