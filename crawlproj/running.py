@@ -50,9 +50,6 @@ class Links(Protocol):
     """What a spider does with the links of its pages (discover/discovery.py)."""
 
     @property
-    def worker_name(self) -> str: ...
-
-    @property
     def wants_media(self) -> bool: ...
 
     def normal(self, url: str, base: Url | None = None, *, encoding: str = "utf-8") -> Url: ...
@@ -231,6 +228,10 @@ class PageContext(Protocol):
 
     @property
     def config(self) -> Config: ...
+
+    @property
+    def worker_name(self) -> str:
+        """Who fetches, as rows say it."""
 
     @property
     def discovery(self) -> Links: ...

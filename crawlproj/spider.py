@@ -23,8 +23,8 @@ from crawlproj.discover.conditional import GONE, NOT_MODIFIED
 from crawlproj.discover.seeds import read_seeds, seed_fields
 from crawlproj.errors import RedirectLoop, RedirectNowhere
 from crawlproj.fetch.content import body_size, media_type, priority_of
+from crawlproj.frontier.meta_keys import VISIT
 from crawlproj.frontier.outcomes import Failed, Filtered
-from crawlproj.frontier.records import VISIT
 from crawlproj.items import PageItem, utc_timestamp
 from crawlproj.politeness.robots import directives
 from crawlproj.running import Links, PageContext, PageToRead, ReadPage, running_crawl
@@ -352,7 +352,7 @@ class SiteSpider(scrapy.Spider):
             fetched_at=fetched_at,
             elapsed_ms=elapsed_ms,
             referer=response.meta.get("referer", ""),
-            worker=self._discovery().worker_name,
+            worker=self._crawl().worker_name,
             lease=attempt.lease.token if attempt else 0,
             etag=versions.etag,
             last_modified=versions.last_modified,

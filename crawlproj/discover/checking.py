@@ -19,8 +19,9 @@ from crawlproj.discover.rules import DEPTH
 from crawlproj.frontier import seen_keys
 from crawlproj.frontier.levels import level
 from crawlproj.frontier.messages import Kind, Push
+from crawlproj.frontier.meta_keys import BEGINNING, CHECK, PACKED, PASSED
 from crawlproj.frontier.outcomes import Attempt, Failed, Filtered, Outcome, Retry
-from crawlproj.frontier.records import BEGINNING, CHECK, PACKED, encode_rest
+from crawlproj.frontier.records import encode_rest
 from crawlproj.urls import Url, UrlError
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def rest_of(method: str, passed: list[str]) -> dict[str, Any]:
     """What the record of a check says beyond its URL."""
     meta: dict[str, Any] = {CHECK: True, "handle_httpstatus_all": True}
     if passed:
-        meta["redirects"] = passed
+        meta[PASSED] = passed
     if method == "GET":
         meta |= {BEGINNING: BEGINNING_BYTES, PACKED: True}
     return {"method": method, "callback": CALLBACK, "meta": meta}

@@ -7,6 +7,8 @@ from datetime import UTC
 from email.utils import formatdate, parsedate_to_datetime
 from typing import TYPE_CHECKING
 
+from crawlproj.frontier.meta_keys import STATUSES
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -18,10 +20,6 @@ GONE = (404, 410)
 
 NEW, CHANGED, UNCHANGED, IS_GONE = "new", "changed", "unchanged", "gone"
 """What has become of a page since it was last fetched, as rows say it."""
-
-STATUSES = "handle_httpstatus_list"
-"""Key of `request.meta`, and attribute of spiders, by which Scrapy knows the statuses, other than
-of success, with which a callback is called."""
 
 _LATEST_S = 2**32 - 1
 

@@ -9,21 +9,20 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from crawlproj.discover.known_links import is_the_same_everywhere, is_the_same_in_folder
 from crawlproj.discover.quarantine import REASON, Quarantine
 from crawlproj.discover.ranking import Candidate, Opic, Strategy
 from crawlproj.discover.rules import DEPTH
-from crawlproj.discover.sitemap_reading import MOST_STEPS, SITEMAP
+from crawlproj.discover.sitemap_reading import MOST_STEPS
 from crawlproj.frontier import seen_keys
 from crawlproj.frontier.levels import HIGHEST, level
 from crawlproj.frontier.messages import Kind, Push
+from crawlproj.frontier.meta_keys import SITEMAP
 from crawlproj.frontier.outcomes import SetAside
 from crawlproj.frontier.pattern_store import set_aside_link
 from crawlproj.frontier.records import encode_link, encode_rest
-from crawlproj.frontier.worker_names import plain
 from crawlproj.urls import DROPPED_PARAMS, Url, UrlError, normalise
 
 if TYPE_CHECKING:
@@ -91,11 +90,6 @@ class Discovery:
         self._host_pages: OrderedDict[str, int] = OrderedDict()
         self._known_links = worker.known_links
         self._names_in_scope = 0
-
-    @cached_property
-    def worker_name(self) -> str:
-        """Who fetches, as the rows of the feeds say it."""
-        return plain(self._worker.frontier.worker)
 
     @property
     def wants_media(self) -> bool:

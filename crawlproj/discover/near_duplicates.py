@@ -19,8 +19,8 @@ from redis.exceptions import RedisError
 from crawlproj.discover.fingerprint import bands, fingerprint
 from crawlproj.errors import CrawlError
 from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.meta_keys import VISIT
 from crawlproj.frontier.near_index import ASKED_AT_ONCE, Fingerprinted, first_near
-from crawlproj.frontier.records import VISIT
 from crawlproj.items import PageItem
 from crawlproj.urls import Url
 

@@ -22,19 +22,19 @@ from crawlproj.discover.conditional import (
     IS_GONE,
     NEW,
     NOT_MODIFIED,
-    STATUSES,
     UNCHANGED,
     ask_if_changed,
     date_of,
     seconds_of,
 )
 from crawlproj.discover.freshness import Demand, Policy, estimate, importance_of, observe
-from crawlproj.discover.sitemap_reading import REASON, SITEMAP
+from crawlproj.discover.sitemap_reading import REASON
 from crawlproj.frontier import resting
 from crawlproj.frontier.combined import all_of
 from crawlproj.frontier.levels import priority_of
+from crawlproj.frontier.meta_keys import SITEMAP, STATUSES, VISIT
 from crawlproj.frontier.outcomes import BAD_RECORD, Attempt
-from crawlproj.frontier.records import VISIT, encode_visited, meta_of
+from crawlproj.frontier.records import encode_visited, meta_of
 from crawlproj.frontier.resting import Census, Resting
 from crawlproj.frontier.visits import DIGEST_BYTES, NO_DIGEST, Found, History, Visit, unpack_visit
 from crawlproj.politeness.robots_memory import UNREACHABLE

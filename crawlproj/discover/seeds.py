@@ -30,7 +30,7 @@ from scrapy import Request, Spider
 from crawlproj.errors import CrawlError
 from crawlproj.frontier import keys
 from crawlproj.frontier.messages import Push
-from crawlproj.frontier.records import FOUND
+from crawlproj.frontier.meta_keys import FOUND
 from crawlproj.plural import counted
 from crawlproj.server.connection import OUTAGE
 from crawlproj.urls import UrlError, bare_name, normalise

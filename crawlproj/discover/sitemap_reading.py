@@ -21,6 +21,7 @@ from scrapy.exceptions import DownloadCancelledError
 from crawlproj.discover import sitemaps, web_feeds
 from crawlproj.discover.conditional import UNCHANGED
 from crawlproj.frontier.failures import meaning_of
+from crawlproj.frontier.meta_keys import SITEMAP
 from crawlproj.frontier.outcomes import TRANSIENT_STATUSES, Attempt, Failed, Filtered, Retry
 from crawlproj.urls import UrlError, location, normalise
 
@@ -34,9 +35,6 @@ if TYPE_CHECKING:
     from crawlproj.running import Refresh
 
 logger = logging.getLogger(__name__)
-
-SITEMAP = "crawl_sitemap"
-"""Key of `request.meta` that marks a sitemap: how many others, by index or redirect, led to it."""
 
 REASON = "sitemap"
 MOST_STEPS = 5

@@ -20,10 +20,8 @@ from scrapy.exceptions import NotConfigured, StopDownload
 from scrapy.http.request import NO_CALLBACK
 
 from crawlproj.config import Config, names_content_types
-from crawlproj.discover.sitemap_reading import SITEMAP
 from crawlproj.engine.responses import STOPPED
-from crawlproj.frontier.records import CHECK
-from crawlproj.politeness.robots_search import ROBOTS_TXT
+from crawlproj.frontier.meta_keys import CHECK, ROBOTS_TXT, SITEMAP
 
 if TYPE_CHECKING:
     from typing import Self

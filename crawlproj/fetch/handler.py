@@ -27,8 +27,8 @@ from crawlproj.errors import BadResponse, NoLongerOurs
 from crawlproj.fetch.exchange import Answer, Call, Head
 from crawlproj.fetch.opening import holds_its_leases, open_client
 from crawlproj.fetch.unpacking import TooLarge, Unreadable, unpack
-from crawlproj.fetch.wire import KEEP_WIRE, WIRE, wire
-from crawlproj.frontier.records import BEGINNING, PACKED
+from crawlproj.fetch.wire import wire
+from crawlproj.frontier.meta_keys import BEGINNING, KEEP_WIRE, PACKED, PROXY, WIRE
 from crawlproj.running import RunningCrawl, when_joined
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class SafeDownloadHandler(BaseDownloadHandler):
     def _call(self, request: Request, page: _Page) -> Call:
         meta = request.meta
         beginning = meta.get(BEGINNING)
-        proxy = meta.get("proxy")
+        proxy = meta.get(PROXY)
         return Call(
             url=request.url,
             method=request.method,

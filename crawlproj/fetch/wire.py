@@ -1,7 +1,7 @@
 """An exchange as it went over the wire, for who keeps it in an archive.
 
-Set `request.meta["keep_wire"]` to True, and the exchange is in `request.meta["wire"]` when the
-response comes. Nothing is kept, and nothing is done, for requests without it.
+Set `request.meta[KEEP_WIRE]` to True, and the exchange is in `request.meta[WIRE]` when the response
+comes (frontier/meta_keys.py). Nothing is kept, and nothing is done, for requests without it.
 """
 
 from __future__ import annotations
@@ -10,9 +10,6 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from crawlproj.fetch.exchange import Answer, Call
-
-KEEP_WIRE, WIRE = "keep_wire", "wire"
-"""Keys of `request.meta`."""
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
-PROXY = "proxy"
-"""Key of `request.meta` under which Scrapy expects a request's proxy."""
-SENT_LOGIN = "_auth_proxy"
-FROM_ENVIRONMENT = "_scheme_proxy"
-"""Keys of `request.meta` where Scrapy notes to whom it sent a login, and that the environment has
-chosen the proxy."""
 LOGIN_HEADER = b"Proxy-Authorization"
 
 

@@ -20,45 +20,30 @@ from crawlproj.config import Config
 from crawlproj.errors import CrawlError
 from crawlproj.frontier import seen_keys
 from crawlproj.frontier.levels import priority_of
-from crawlproj.frontier.proxies import (
+from crawlproj.frontier.meta_keys import (
+    FOUND,
     FROM_ENVIRONMENT,
-    LOGIN_HEADER,
-    NO_PROXIES,
+    LEASE,
+    PASSED,
     PROXY,
+    REDIRECT_URLS,
+    REFERER,
+    REQUEST,
     SENT_LOGIN,
-    Proxies,
+    VISIT,
 )
-from crawlproj.frontier.request_identity import REQUEST
+from crawlproj.frontier.proxies import LOGIN_HEADER, NO_PROXIES, Proxies
 from crawlproj.urls import DROPPED_PARAMS, is_safe, normalise
 
 if TYPE_CHECKING:
     from scrapy import Spider
 
 FORMAT = 1
-LEASE = "frontier_lease"
-"""Key of `request.meta` under which a leased request knows its lease; never stored."""
 
-FOUND = "crawl_found"
-"""Key of `request.meta` that marks a seed at a host that something on the web has named, and no
-user: it opens no address that links may not lead to."""
+_LED_TO = (PASSED, REDIRECT_URLS, FOUND)
+"""Keys of `request.meta` of a request to where the web has led."""
 
-VISIT = "crawl_visit"
-"""Key of `request.meta` under which a page that is revisited has its priority and what its last
-visit has left, as visits.py packs it; stored apart from the rest of its meta."""
-
-CHECK = "crawl_check"
-"""Key of `request.meta` that marks a link which is only asked whether it is there."""
-
-BEGINNING = "download_beginning"
-"""Key of `request.meta`: only so many bytes of the body are wanted; no more than one beyond them is
-kept, whatever DOWNLOAD_MAXSIZE says (fetch/handler.py)."""
-PACKED = "download_packed"
-"""Key of `request.meta`: a body that nobody reads is left as it came, in whatever encoding."""
-
-_LED_TO = ("redirects", "redirect_urls", FOUND)
-"""Keys of `request.meta`, ours and Scrapy's, of a request to where the web has led."""
-
-_APART = (LEASE, REQUEST, VISIT, "depth", "referer", PROXY, SENT_LOGIN, FROM_ENVIRONMENT)
+_APART = (LEASE, REQUEST, VISIT, "depth", REFERER, PROXY, SENT_LOGIN, FROM_ENVIRONMENT)
 """Keys of `request.meta` that are not stored with the rest of it."""
 
 _VERBATIM = "verbatim_url"
@@ -91,7 +76,7 @@ class RequestKey(NamedTuple):
 def encode_link(path: str, depth: int, referer: str = "", redirects: Sequence[str] = ()) -> bytes:
     """The entry of a plain link, with the URLs that redirected to it, if any did."""
     if redirects:
-        return encode_rest(path, {"meta": {"redirects": list(redirects)}}, depth, referer)
+        return encode_rest(path, {"meta": {PASSED: list(redirects)}}, depth, referer)
     return _entry([path, depth, referer] if referer else [path, depth])
 
 
@@ -110,7 +95,7 @@ def encode_request(
     """The entry of any request; raises RecordError if it holds what cannot be stored."""
     path = request.url.removeprefix(host)
     path_or_url = path if path.startswith("/") else request.url
-    depth, referer = request.meta.get("depth") or 0, request.meta.get("referer") or ""
+    depth, referer = request.meta.get("depth") or 0, request.meta.get(REFERER) or ""
     if type(depth) is not int or type(referer) is not str:
         raise RecordError(f"{request}: depth in its meta must be a number, and referer text")
     try:
@@ -223,7 +208,7 @@ def decode(
         if not is_plain and VISIT in meta:
             priority = meta[VISIT][0]
         if referer:
-            meta["referer"] = referer
+            meta[REFERER] = referer
         for name in ("callback", "errback"):
             if name in rest:
                 rest[name] = _method(spider, rest[name])

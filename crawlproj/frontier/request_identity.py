@@ -17,9 +17,7 @@ from typing import Any
 
 import msgpack
 
-REQUEST = "frontier_request"
-"""Key of `request.meta` under which a leased request that is no plain GET has its identity. It is
-stored with those alone that are tried again, and never as a spider has it in its meta."""
+from crawlproj.frontier.meta_keys import REQUEST
 
 _OWN_FIELDS = 4
 """Address, depth, referer and rest; what follows is of the last visit."""

@@ -14,8 +14,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crawlproj.frontier.records import LEASE
-from crawlproj.frontier.request_identity import REQUEST
+from crawlproj.frontier.meta_keys import LEASE, REQUEST
 from crawlproj.output.kinds import ITEMS, JSONL, LEASES_SUFFIX
 from crawlproj.output.row_file import RowFile, open_with_folder
 

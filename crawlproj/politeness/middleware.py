@@ -18,6 +18,7 @@ from scrapy.exceptions import NotConfigured
 from crawlproj.config import Config
 from crawlproj.frontier import pacing
 from crawlproj.frontier.failures import Health, meaning_of
+from crawlproj.frontier.meta_keys import RENDER_S
 from crawlproj.frontier.outcomes import TRANSIENT_STATUSES, Attempt
 from crawlproj.running import RunningCrawl, is_in_use, running_crawl
 from crawlproj.urls import MAX_SHOWN
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
 logger = logging.getLogger(__name__)
-
-RENDER_S = "render_s"
-"""In `request.meta`: how long the scripts of a page ran (fetch/rendering)."""
 
 
 class PolitenessMiddleware:
@@ -60,7 +58,7 @@ class PolitenessMiddleware:
             overloaded = response.status in pacing.OVERLOADED
             unwell = Health.OVERLOADED if overloaded else Health.FAILED
             health = unwell if failed else Health.ANSWERED
-            self._note(crawl, attempt, health, request.meta.get(RENDER_S, 0.0))
+            self._note(crawl, attempt, health, request)
             if failed:
                 asked = response.headers.get("Retry-After")
                 self._hold(crawl, attempt, response.status, asked)
@@ -72,7 +70,7 @@ class PolitenessMiddleware:
             return
         crawl = running_crawl(self._crawler)
         if crawl and (attempt := self._leased_of(crawl, request)):
-            self._note(crawl, attempt, health, request.meta.get(RENDER_S, 0.0))
+            self._note(crawl, attempt, health, request)
             if health is Health.FAILED:
                 self._hold(crawl, attempt, 0, None)
 
@@ -88,9 +86,9 @@ class PolitenessMiddleware:
         return attempt
 
     def _note(
-        self, crawl: RunningCrawl, attempt: Attempt, health: Health, own_s: float = 0.0
+        self, crawl: RunningCrawl, attempt: Attempt, health: Health, request: Request
     ) -> None:
-        """`own_s` of the time that it took were ours, and not the host's."""
+        scripts_s = request.meta.get(RENDER_S, 0.0)  # of the time that it took, ours
         host = attempt.lease.host
         override = crawl.frontier.overrides.for_host(host)
         # The crawl's delay, not this worker's: whoever began it has set it for all.
@@ -102,7 +100,7 @@ class PolitenessMiddleware:
             round(delay_s * 1000),
             # The pause after a robots.txt itself is noted by those who read it.
             crawl.permission.delay_s(host) if crawl.permission is not None else None,
-            (time.monotonic() - attempt.started_at - own_s) * 1000,
+            (time.monotonic() - attempt.started_at - scripts_s) * 1000,
             factor=self._slowness if delay_s else 0,
             most_ms=self._longest_pause_ms,
         )

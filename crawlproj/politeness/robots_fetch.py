@@ -18,9 +18,9 @@ from redis.exceptions import RedisError
 from crawlproj.errors import AddressRefused
 from crawlproj.frontier import pacing
 from crawlproj.frontier.messages import Kind, Push
+from crawlproj.frontier.meta_keys import BEGINNING
 from crawlproj.frontier.outcomes import Attempt, Filtered, Retry
 from crawlproj.frontier.pacing import RetryDelay
-from crawlproj.frontier.records import BEGINNING
 from crawlproj.politeness import robots
 from crawlproj.politeness.known_robots import KnownRobots
 from crawlproj.politeness.robot_rules import PATH, RobotsRules

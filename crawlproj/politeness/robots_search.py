@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from crawlproj.frontier import seen_keys
 from crawlproj.frontier.levels import FIRST, MOVED, is_robots_txt
 from crawlproj.frontier.messages import Kind, Lease, Push
+from crawlproj.frontier.meta_keys import ROBOTS_HOPS, ROBOTS_TXT, ROBOTS_VIA
 from crawlproj.frontier.records import encode_rest, meta_of, summarise
 from crawlproj.politeness.robot_rules import PATH
 from crawlproj.urls import Url, UrlError, location, normalise
@@ -18,11 +19,6 @@ from crawlproj.urls import Url, UrlError, location, normalise
 if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.http import Response
-
-ROBOTS_TXT = "robots_txt"
-"""Key of `request.meta` that names the host whose robots.txt a request looks for."""
-
-_VIA, _HOPS = "robots_via", "hops"
 
 
 class RobotsSearch(NamedTuple):
@@ -56,7 +52,7 @@ class RobotsSearch(NamedTuple):
 
     @classmethod
     def _read(cls, meta: dict[str, Any], url: str) -> RobotsSearch | None:
-        host, via, hops = meta.get(ROBOTS_TXT), meta.get(_VIA, []), meta.get(_HOPS, 0)
+        host, via, hops = meta.get(ROBOTS_TXT), meta.get(ROBOTS_VIA, []), meta.get(ROBOTS_HOPS, 0)
         if isinstance(host, str) and isinstance(via, list) and type(hops) is int:
             return cls(host, url, tuple(one for one in via if isinstance(one, str)), hops)
         return None
@@ -79,7 +75,7 @@ class RobotsSearch(NamedTuple):
         """The request for it, in the queue of the host where it is looked for."""
         meta: dict[str, Any] = {ROBOTS_TXT: self.host}
         if self.hops:
-            meta |= {_HOPS: self.hops, _VIA: list(self.via)}
+            meta |= {ROBOTS_HOPS: self.hops, ROBOTS_VIA: list(self.via)}
         entry = encode_rest(at.path, {"meta": meta})
         level = FIRST if at.host == self.host else MOVED
         return Push(kind, at.host, level, entry, seen_keys.robots_txt(self.host))

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from scrapy import Request, Spider
 from scrapy.settings import BaseSettings
 
-from crawlproj.discover.sitemap_reading import SITEMAP
 from crawlproj.discover.stage import LinkDiscovery
 from crawlproj.errors import HostUnreachable
 from crawlproj.frontier.failures import meaning_of
 from crawlproj.frontier.messages import Lease
+from crawlproj.frontier.meta_keys import CHECK, ROBOTS_TXT, SITEMAP, VISIT
 from crawlproj.frontier.outcomes import (
     BAD_RECORD,
     READ_AS_PAGE,
@@ -27,9 +27,8 @@ from crawlproj.frontier.outcomes import (
     SetAside,
 )
 from crawlproj.frontier.proxies import Proxies
-from crawlproj.frontier.records import CHECK, VISIT, RecordError, decode
+from crawlproj.frontier.records import RecordError, decode
 from crawlproj.politeness.robots_memory import UNREACHABLE
-from crawlproj.politeness.robots_search import ROBOTS_TXT
 from crawlproj.politeness.stage import Politeness
 from crawlproj.running import EarlierCrawl, Refresh
 from crawlproj.urls import Url

@@ -75,6 +75,10 @@ class Crawl:
         return self.process.frontier
 
     @property
+    def worker_name(self) -> str:
+        return self.process.worker_name
+
+    @property
     def discovery(self) -> RankedLinks:
         return self.links.discovery
 

@@ -4,12 +4,14 @@ spider's."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 from scrapy import Request
 
 from crawlproj.config import Config
+from crawlproj.frontier.meta_keys import PASSED, REFERER
 from crawlproj.running import ReadPage
 from crawlproj.urls import Url, UrlError, normalise, param_pattern
 
@@ -56,7 +58,7 @@ class Detached:
         self, url: Url, depth: int, referer: str, passed: list[str], priority: float = 0
     ) -> str:
         """Note where a redirect leads; returns that."""
-        self._note(url, depth, referer, redirects=list(passed))
+        self._note(url, depth, referer, passed)
         return str(url)
 
     def take(self) -> list[Request]:
@@ -64,6 +66,8 @@ class Detached:
         found, self._found = self._found, {}
         return list(found.values())
 
-    def _note(self, url: Url, depth: int, referer: str, **meta: Any) -> None:
-        meta |= {"depth": depth, "referer": referer}
+    def _note(self, url: Url, depth: int, referer: str, passed: Sequence[str] = ()) -> None:
+        meta: dict[str, Any] = {"depth": depth, REFERER: referer}
+        if passed:
+            meta[PASSED] = list(passed)
         self._found.setdefault(str(url), Request(str(url), meta=meta))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from crawlproj.config import Config, names_connections
@@ -96,6 +97,11 @@ class WorkerProcess:
     has_more: Callable[[], bool]
     """Whether requests are on their way, or may come from the spider's start: either goes on with
     the crawl, and a seed opens one again that others have ended."""
+
+    @cached_property
+    def worker_name(self) -> str:
+        """The worker's name, as rows say it."""
+        return worker_names.plain(self.frontier.worker)
 
 
 async def open_frontier(

@@ -14,16 +14,10 @@ from scrapy import Request, Spider
 from crawlproj.fetch.cookies import wants_session
 from crawlproj.frontier import seen_keys
 from crawlproj.frontier.messages import Kind, Push
+from crawlproj.frontier.meta_keys import LEASE, VISIT
 from crawlproj.frontier.outcomes import Attempt, Retry
 from crawlproj.frontier.proxies import Proxies
-from crawlproj.frontier.records import (
-    LEASE,
-    VISIT,
-    RecordError,
-    encode_changed,
-    encode_request,
-    encode_visited,
-)
+from crawlproj.frontier.records import RecordError, encode_changed, encode_request, encode_visited
 from crawlproj.frontier.request_identity import carry_identity
 from crawlproj.urls import MAX_SHOWN, UrlError
 from crawlproj.worker.exchange import Worker

@@ -11,9 +11,9 @@ from scrapy import Request, signals
 from crawlproj import failpoints
 from crawlproj.errors import NoLongerOurs
 from crawlproj.frontier.messages import LeaseName
+from crawlproj.frontier.meta_keys import LEASE, REDIRECT_URLS, REQUEST
 from crawlproj.frontier.outcomes import Attempt, Done, PutOff
-from crawlproj.frontier.records import LEASE
-from crawlproj.frontier.request_identity import REQUEST, identity_of
+from crawlproj.frontier.request_identity import identity_of
 from crawlproj.worker.outcome import BROKEN_OFF_MS
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Tracking:
         url = attempt.about.url
         if request.url == url and request.dont_filter:
             return True
-        if (request.meta.get("redirect_urls") or [None])[-1] == url:
+        if (request.meta.get(REDIRECT_URLS) or [None])[-1] == url:
             attempt.status = _redirect_status(request)
             attempt.decide(Done())
         return False

@@ -12,8 +12,8 @@ from scrapy.http import Response
 
 from crawlproj.discover.near_duplicates import NearDuplicates
 from crawlproj.frontier.frontier import Frontier
+from crawlproj.frontier.meta_keys import VISIT
 from crawlproj.frontier.plan import Plan
-from crawlproj.frontier.records import VISIT
 from crawlproj.items import PageItem
 from crawlproj.server.connection import connect
 from crawlproj.urls import normalise

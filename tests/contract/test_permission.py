@@ -18,6 +18,7 @@ from crawlproj.frontier import keys
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.levels import FIRST, MOVED
 from crawlproj.frontier.messages import Kind, Lease, Lost, Push
+from crawlproj.frontier.meta_keys import ROBOTS_TXT
 from crawlproj.frontier.outcomes import BAD_RECORD, Attempt, Failed, Filtered, PutOff, Retry
 from crawlproj.frontier.pacing import RetryDelay
 from crawlproj.frontier.plan import Plan
@@ -27,7 +28,7 @@ from crawlproj.politeness.known_robots import LONG_BYTES
 from crawlproj.politeness.permission import Permission
 from crawlproj.politeness.robot_rules import MOST_STARRED_OCTETS, RobotsRules
 from crawlproj.politeness.robots_fetch import UNREACHABLE_S
-from crawlproj.politeness.robots_search import ROBOTS_TXT, RobotsSearch
+from crawlproj.politeness.robots_search import RobotsSearch
 from crawlproj.politeness.robots_store import ASKED_S, CLAIM_S
 from crawlproj.server.connection import connect
 from crawlproj.urls import Url

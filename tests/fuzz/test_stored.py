@@ -18,9 +18,9 @@ from scrapy import Request, Spider
 from crawlproj.discover.seeds import parse_seed
 from crawlproj.errors import CrawlError
 from crawlproj.frontier import pacing
+from crawlproj.frontier.meta_keys import LEASE
 from crawlproj.frontier.records import (
     FORMAT,
-    LEASE,
     RecordError,
     decode,
     encode_request,

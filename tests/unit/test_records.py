@@ -12,10 +12,10 @@ from scrapy import FormRequest, Request, Spider
 from scrapy.http import JsonRequest
 from scrapy.settings import Settings
 
+from crawlproj.frontier.meta_keys import LEASE
 from crawlproj.frontier.proxies import Proxies
 from crawlproj.frontier.records import (
     FORMAT,
-    LEASE,
     EntrySummary,
     RecordError,
     RequestKey,

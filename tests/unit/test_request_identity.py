@@ -9,8 +9,9 @@ import pytest
 from scrapy import Request, Spider
 from scrapy.http import JsonRequest
 
+from crawlproj.frontier.meta_keys import REQUEST
 from crawlproj.frontier.records import decode, encode_link, encode_request, encode_visited
-from crawlproj.frontier.request_identity import REQUEST, carry_identity, identity_of
+from crawlproj.frontier.request_identity import carry_identity, identity_of
 
 HOST = "http://a.example"
 SPIDER = Spider("pages")

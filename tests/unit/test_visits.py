@@ -9,7 +9,8 @@ from scrapy import Request
 
 from crawlproj.config.budgets import per_second
 from crawlproj.discover.conditional import ask_if_changed, date_of, seconds_of
-from crawlproj.frontier.records import VISIT, decode, encode_link, encode_visited, last_visit
+from crawlproj.frontier.meta_keys import VISIT
+from crawlproj.frontier.records import decode, encode_link, encode_visited, last_visit
 from crawlproj.frontier.visits import MOST_ETAG_BYTES, History, Visit, unpack_visit
 from crawlproj.spider import SiteSpider
 

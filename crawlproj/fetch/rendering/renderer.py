@@ -21,7 +21,7 @@ from crawlproj.fetch.content import content_type
 from crawlproj.fetch.rendering.browser import Browser, find_browser
 from crawlproj.fetch.rendering.errands import Errands, Fetch, Means, Scripts, Turns
 from crawlproj.fetch.rendering.need import needs_scripts
-from crawlproj.politeness.middleware import RENDER_S
+from crawlproj.frontier.meta_keys import RENDER_S
 from crawlproj.running import running_crawl
 
 if TYPE_CHECKING:

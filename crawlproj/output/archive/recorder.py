@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from scrapy import Request, signals
 
-from crawlproj.fetch.wire import KEEP_WIRE, WIRE, Wire
+from crawlproj.fetch.wire import Wire
+from crawlproj.frontier.meta_keys import KEEP_WIRE, WIRE
 from crawlproj.output.archive.files import ArchiveFiles
 from crawlproj.output.archive.records import Capture
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crawlproj.config import Config
-from crawlproj.discover.conditional import STATUSES
+from crawlproj.frontier.meta_keys import STATUSES
 from crawlproj.output.earlier.crawl import EarlierCrawl
 from crawlproj.output.page_tables import folder_of
 
