@@ -17,18 +17,17 @@ from scrapy import Request
 from scrapy.http import Response, TextResponse
 from w3lib.encoding import http_content_type_encoding
 
-from crawlproj.config import BY_URL, Config, take_arguments
-from crawlproj.discover import declared, links
+from crawlproj.config import BY_URL, Config, take_arguments, user_agent_of
+from crawlproj.discover import declared, links, redirects
 from crawlproj.discover.conditional import GONE, NOT_MODIFIED
 from crawlproj.discover.seeds import read_seeds, seed_fields
-from crawlproj.errors import RedirectLoop, RedirectNowhere
-from crawlproj.fetch.content import body_size, media_type, priority_of
-from crawlproj.frontier.meta_keys import VISIT
+from crawlproj.fetch.content import body_size, media_type
+from crawlproj.frontier.meta_keys import REFERER, STATUSES, VISIT
 from crawlproj.frontier.outcomes import Failed, Filtered
 from crawlproj.items import PageItem, utc_timestamp
 from crawlproj.politeness.robots import directives
 from crawlproj.running import Links, PageContext, PageToRead, ReadPage, running_crawl
-from crawlproj.urls import Url, UrlError, location
+from crawlproj.urls import Url, UrlError
 from crawlproj.worker.detached import Detached
 from crawlproj.worker.identity import name_worker
 
@@ -38,12 +37,8 @@ if TYPE_CHECKING:
 
     from crawlproj.frontier.outcomes import Attempt
 
-REDIRECTS = (301, 302, 303, 307, 308)
 REVISITED = (NOT_MODIFIED, *GONE)
 """What a page that was fetched before says if there is nothing new of it to read."""
-CHOICES = 300
-"""Followed where the server says which choice it prefers; else a page that links to them."""
-MOST_REDIRECTS = 20
 
 UNUSED = {
     # Scope is judged where links are found; no user name is asked for.
@@ -77,7 +72,7 @@ class SiteSpider(scrapy.Spider):
     custom_settings = {
         # A redirect is a page with one link: it goes through the frontier like any other.
         "REDIRECT_ENABLED": False,
-        "HTTPERROR_ALLOWED_CODES": [CHOICES, *REDIRECTS],
+        "HTTPERROR_ALLOWED_CODES": [*redirects.STATUSES],
         # It would parse every page once more.
         "METAREFRESH_ENABLED": False,
     }
@@ -107,9 +102,9 @@ class SiteSpider(scrapy.Spider):
         take_arguments(crawler.settings, kwargs)
         name_worker(crawler.settings)
         spider = super().from_crawler(crawler, *args)
-        if wanted := getattr(spider, "handle_httpstatus_list", None):
+        if wanted := getattr(spider, STATUSES, None):
             # Scrapy goes by it instead of the setting: redirects are to come here all the same.
-            spider.handle_httpstatus_list = [*wanted, CHOICES, *REDIRECTS]
+            spider.handle_httpstatus_list = [*wanted, *redirects.STATUSES]
         return spider
 
     async def start(self) -> AsyncIterator[Request]:
@@ -132,7 +127,7 @@ class SiteSpider(scrapy.Spider):
         found without Requests, and stay so; for Requests of your own, override `parse`."""
 
     def parse(self, response: Response) -> Iterator[Any]:
-        crawl, is_redirect = self._crawl(), _is_redirect(response)
+        crawl, is_redirect = self._crawl(), redirects.is_one(response)
         if is_redirect:
             page = self._redirect(response)
         elif (
@@ -207,7 +202,7 @@ class SiteSpider(scrapy.Spider):
         if closer is not None:
             url, depth = self._normal(response.url), response.meta.get("depth", 0)
             lease = attempt.lease.token if (attempt := crawl.tracking.of(response.request)) else 0
-            priority = priority_of(response)
+            priority = _priority(response)
             closer.note(url, read, depth, lease, priority=priority, is_nofollow=is_nofollow)
         if config.noindex and (page.noindex or "noindex" in said):
             self._leave_out(response)
@@ -220,8 +215,7 @@ class SiteSpider(scrapy.Spider):
             language=declared.language(response.body, response.headers),
         )
         if crawl.attributes is not None:
-            about = _charset(response), row.language, row.canonical, row.fetched_at, row.lease
-            crawl.attributes.add(PageToRead(row.url, response.body, *about))
+            crawl.attributes.add(_to_read(response, row))
         if crawl.extraction is not None:
             crawl.extraction.add(response, row)
         if crawl.near is not None:
@@ -245,7 +239,7 @@ class SiteSpider(scrapy.Spider):
 
     @cached_property
     def _robots_name(self) -> str:
-        return str(self.settings.get("ROBOTSTXT_USER_AGENT") or self.settings["USER_AGENT"])
+        return user_agent_of(self.settings)
 
     def _normal(self, url: str, base: Url | None = None) -> Url:
         return self._discovery().normal(url, base)
@@ -274,7 +268,7 @@ class SiteSpider(scrapy.Spider):
             depth=response.meta.get("depth", 0),
             encoding=links.query_encoding(page.encoding),
             is_revisit=VISIT in response.meta,
-            priority=priority_of(response),
+            priority=_priority(response),
         )
         return self._discovery().read(read)
 
@@ -286,17 +280,17 @@ class SiteSpider(scrapy.Spider):
 
     def _redirect(self, response: Response) -> PageItem | None:
         """The row of a redirect that is followed; one that leads nowhere ends as a failure."""
-        passed = [*response.meta.get("redirects", ()), response.url]
+        passed = redirects.passed_by(response)
         try:
-            target = self._target(response, passed)
-        except (RedirectLoop, RedirectNowhere) as error:
+            to = redirects.target(response.headers.get("Location"), passed, self._normal)
+        except redirects.BAD as error:
             self._fail(response, error)
             return None
-        follow, depth = self._discovery().redirect, response.meta.get("depth", 0)
-        to = follow(target, depth, response.url, passed, priority_of(response))
-        page = self._page(response, redirect_to=to)
+        depth, priority = response.meta.get("depth", 0), _priority(response)
+        url = self._discovery().redirect(to, depth, response.url, passed, priority)
+        page = self._page(response, redirect_to=url)
         if closer := self._crawl().closer_reading:
-            closer.note_redirect(page.url, to, page.lease)
+            closer.note_redirect(page.url, url, page.lease)
         return page
 
     def checked(self, response: Response) -> None:
@@ -305,28 +299,16 @@ class SiteSpider(scrapy.Spider):
         attempt, closer = crawl.tracking.of(response.request), crawl.closer_reading
         if attempt is None or closer is None:
             return
-        passed = [*response.meta.get("redirects", ()), response.url]
-        if not _is_redirect(response):
+        passed = redirects.passed_by(response)
+        if not redirects.is_one(response):
             attempt.decide(closer.outcome_of_check(response, attempt, passed[:-1]))
             return
         try:
-            target = self._target(response, passed)
-        except (RedirectLoop, RedirectNowhere) as error:
+            to = redirects.target(response.headers.get("Location"), passed, self._normal)
+        except redirects.BAD as error:
             self._fail(response, error)
             return
-        closer.check_redirect(attempt, target, passed)
-
-    def _target(self, response: Response, passed: list[str]) -> Url:
-        to = location(response.headers.get("Location"))
-        if not to:
-            raise RedirectNowhere("without saying where to")
-        try:
-            target = self._normal(to, self._normal(response.url))
-        except UrlError as error:
-            raise RedirectNowhere(f"to {to[:200]!r}: {error}") from None
-        if str(target) in passed or len(passed) > MOST_REDIRECTS:
-            raise RedirectLoop(f"in a circle or too far: {' → '.join(passed[-3:])} → {target}")
-        return target
+        closer.check_redirect(attempt, to, passed)
 
     def _fail(self, response: Response, error: Exception) -> None:
         """Let the page end dead, for this error."""
@@ -351,8 +333,8 @@ class SiteSpider(scrapy.Spider):
             content_hash=digest.hexdigest() if digest else "",
             fetched_at=fetched_at,
             elapsed_ms=elapsed_ms,
-            referer=response.meta.get("referer", ""),
-            worker=self._crawl().worker_name,
+            referer=response.meta.get(REFERER, ""),
+            worker=self._discovery().worker_name,
             lease=attempt.lease.token if attempt else 0,
             etag=versions.etag,
             last_modified=versions.last_modified,
@@ -371,10 +353,21 @@ class SiteSpider(scrapy.Spider):
         return refresh.note(attempt, response, content.digest() if content else b"")
 
 
-def _is_redirect(response: Response) -> bool:
-    return response.status in REDIRECTS or (
-        response.status == CHOICES and "Location" in response.headers
+def _to_read(response: Response, row: PageItem) -> PageToRead:
+    return PageToRead(
+        row.url,
+        response.body,
+        charset=_charset(response),
+        language=row.language,
+        canonical=row.canonical,
+        fetched_at=row.fetched_at,
+        lease=row.lease,
     )
+
+
+def _priority(response: Response) -> int:
+    """By which a response was asked for."""
+    return response.request.priority if response.request else 0
 
 
 def _timing(response: Response, attempt: Attempt | None) -> tuple[str, int]:

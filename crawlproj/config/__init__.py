@@ -20,6 +20,7 @@ from crawlproj.config.lookup import (
     take_arguments,
     take_crawl_name,
     unknown_names,
+    user_agent_of,
 )
 from crawlproj.config.names import PREFIXES
 from crawlproj.config.options import Config
@@ -42,4 +43,5 @@ __all__ = [
     "take_arguments",
     "take_crawl_name",
     "unknown_names",
+    "user_agent_of",
 ]

@@ -81,6 +81,11 @@ def names_content_types(settings: Mapping[str, Any]) -> bool:
     return environment.given(settings, "CRAWL_CONTENT_TYPES") is not None
 
 
+def user_agent_of(settings: BaseSettings) -> str:
+    """Whom robots.txt files, and what pages say to robots, are read for."""
+    return str(settings.get("ROBOTSTXT_USER_AGENT") or settings["USER_AGENT"])
+
+
 def take_arguments(settings: BaseSettings, given: Mapping[str, Any]) -> None:
     """Make settings of the arguments that a spider was given by `-a`; stop at a misspelt one, and
     at one without a value."""

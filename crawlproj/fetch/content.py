@@ -90,8 +90,3 @@ def body_size(response: Response) -> int:
         return len(response.body)
     announced = (response.headers.get("Content-Length") or b"").strip()
     return int(announced) if announced.isdigit() else 0
-
-
-def priority_of(response: Response) -> int:
-    """By which a response was asked for."""
-    return response.request.priority if response.request else 0

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 from scrapy import Request
 
-from crawlproj.config import Config
+from crawlproj.config import Config, user_agent_of
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.plan import Plan
 from crawlproj.operate import why
 from crawlproj.operate.why_states import Trace
 from crawlproj.politeness import kept_verdict
-from crawlproj.politeness.stage import user_agent_of
 from crawlproj.worker import join
 from crawlproj.worker.seen_filter import SeenFilter
 

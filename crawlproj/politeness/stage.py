@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from crawlproj.config import Config
+from crawlproj.config import Config, user_agent_of
 from crawlproj.frontier.frontier import Frontier
 from crawlproj.frontier.messages import Lease, Lost, Push
 from crawlproj.frontier.outcomes import Attempt, Filtered, PutOff
@@ -106,11 +106,6 @@ def _permission(worker: Worker, config: Config, settings: BaseSettings) -> Permi
 def retry_delay_of(config: Config) -> RetryDelay:
     """By the settings of this worker."""
     return RetryDelay(round(config.retry_delay_s * 1000), round(config.longest_hold_s * 1000))
-
-
-def user_agent_of(settings: BaseSettings) -> str:
-    """Whom robots.txt files are read for."""
-    return str(settings.get("ROBOTSTXT_USER_AGENT") or settings["USER_AGENT"])
 
 
 def _ask_nothing(host: str) -> None:
