@@ -103,17 +103,21 @@ class Delivery:
         """Nothing will be handed in any more."""
         self._disk.shutdown(wait=False)
 
-    def add(self, item: Push, *, once: bool) -> bool:
-        """Collect a URL; False if it waits already."""
+    def add(self, item: Push, *, once: bool) -> None:
+        """Collect a URL; one that is to come but once and waits already is a duplicate."""
         # A page that is leased waits for its host's robots.txt: without that nothing goes on.
         urgent = item.kind == Kind.UNFILTERED and is_robots_txt(item.level)
-        return self.outbox.add(item, once=once, urgent=urgent)
+        self.seen_locally += not self.outbox.add(item, once=once, urgent=urgent)
 
     def count_if_waiting(self, key: str) -> bool:
         """True if a link of this key is collected already, which counts it as a duplicate."""
         is_known = self.outbox.find_again(key)
         self.seen_locally += is_known
         return is_known
+
+    def count_seen(self, links: int) -> None:
+        """So many links were recognised as known, without asking: they are duplicates."""
+        self.seen_locally += links
 
     @property
     def links_found(self) -> int:

@@ -80,6 +80,7 @@ class Worker:
             watermark=watermark,
         )
         self.count_if_waiting = self._delivery.count_if_waiting
+        self.count_seen = self._delivery.count_seen
         self._reclaiming = Reclaiming(frontier, hooks, self._retry_until_available)
         self._scope = KnownScope(frontier, self._delivery.scope)
         self._heartbeat = Heartbeat(frontier, hooks, self._buffer, lease_timeout_s)
@@ -140,18 +141,13 @@ class Worker:
         where the frontier is to count every link."""
         if self._pushes_every_link or not self.frontier.seen(host, key):
             return False
-        self._delivery.seen_locally += 1
+        self.count_seen(1)
         return True
-
-    def count_seen(self, links: int) -> None:
-        """Links that were recognised as known, by their text."""
-        self._delivery.seen_locally += links
 
     def push(self, item: Push) -> None:
         """Collect a URL for the frontier, once."""
         once = item.kind == Kind.LINK and not self._pushes_every_link
-        if not self._delivery.add(item, once=once):
-            self._delivery.seen_locally += 1
+        self._delivery.add(item, once=once)
         self._flush_wake.set()
 
     @property

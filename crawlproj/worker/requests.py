@@ -80,7 +80,7 @@ class Requests:
             sent_on.decide(Retry(self._encode_again(request, found.host, sent_on)))
             return True
         kind = _kind(request, sent_on)
-        if kind == Kind.LINK and self._seen.request_seen(request):
+        if kind == Kind.LINK and self._worker.count_if_seen(found.host, found.key):
             self._seen.log(request, self._spider)
             return False
         self._queue_robots_txt(found.host)
