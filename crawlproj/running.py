@@ -330,7 +330,7 @@ def when_joined(crawler: Crawler, callback: Callable[[RunningCrawl], None]) -> N
 
 
 def announce(crawler: Crawler, crawl: RunningCrawl) -> None:
-    """This worker has joined a crawl. For the scheduler alone."""
+    """This worker has joined a crawl. For worker/membership.py alone."""
     setattr(crawler, _JOINED, crawl)
     for callback in getattr(crawler, _AWAITED, ()):
         callback(crawl)

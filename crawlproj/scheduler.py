@@ -98,7 +98,7 @@ class Scheduler(SharesFrontier, scrapy_redis_scheduler.Scheduler):  # type: igno
             crawler=self._crawler,
             spider=spider,
             engine=self._engine,
-            reports=output,
+            output=output,
             redis=self._resolved,
             frontier=frontier,
             seen=self.df,

@@ -334,7 +334,7 @@ class SiteSpider(scrapy.Spider):
             fetched_at=fetched_at,
             elapsed_ms=elapsed_ms,
             referer=response.meta.get(REFERER, ""),
-            worker=self._discovery().worker_name,
+            worker=self._crawl().worker_name,
             lease=attempt.lease.token if attempt else 0,
             etag=versions.etag,
             last_modified=versions.last_modified,

@@ -19,7 +19,11 @@ from crawlproj.operate.command import check_project, hide_usage
 from crawlproj.operate.starting import check_start
 from crawlproj.running import is_in_use
 
-EXIT_CODES = {memory_limit.REASON: memory_limit.REPLACE_ME, "failed": 1, "could not start": 1}
+EXIT_CODES = {
+    memory_limit.OUT_OF_MEMORY: memory_limit.REPLACE_ME,
+    "failed": 1,
+    "could not start": 1,
+}
 """By the reason for which the spider closed; others are 0."""
 
 NO_PROJECT = (

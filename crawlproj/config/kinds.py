@@ -226,7 +226,7 @@ LEAST_ATTEMPTS = 4
 MOST = 10**15
 
 COUNT = Accepts(_number(int, 1, MOST), "give a whole number, 1 or more, at most 10^15")
-DEPTH = Accepts(_number(int, 0, MOST), "give a whole number, 0 or more, at most 10^15")
+ZERO_OR_MORE = Accepts(_number(int, 0, MOST), "give a whole number, 0 or more, at most 10^15")
 MOST_ATTEMPTS = 255
 ATTEMPTS = Accepts(_number(int, 1, MOST_ATTEMPTS), "give a whole number, 1 to 255")
 SHARDS = Accepts(_number(int, 1, 16_384), "give a whole number, 1 to 16384")

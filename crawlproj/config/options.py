@@ -19,7 +19,6 @@ from crawlproj.config.kinds import (
     BOOL,
     COUNT,
     CRAWL_NAME,
-    DEPTH,
     FACTOR,
     HOSTS,
     LEAST_ATTEMPTS,
@@ -37,6 +36,7 @@ from crawlproj.config.kinds import (
     WAIT,
     WEIGHTS,
     WORDS,
+    ZERO_OR_MORE,
     one_of,
     parsed,
 )
@@ -70,7 +70,7 @@ class Config(FetchOptions, OutputOptions, RefreshOptions, WatchOptions, SeenOpti
         "CRAWL_DENY", (), PATTERNS, "regular expression of URLs not to follow", "deny"
     )
     depth: int | None = option(
-        "CRAWL_DEPTH", None, DEPTH, "links away from a seed; none: DEPTH_LIMIT", "depth"
+        "CRAWL_DEPTH", None, ZERO_OR_MORE, "links away from a seed; none: DEPTH_LIMIT", "depth"
     )
     pages: int | None = option(
         "CRAWL_PAGES", None, COUNT, "pages in the whole crawl, all machines together", "pages"
@@ -167,7 +167,7 @@ class Config(FetchOptions, OutputOptions, RefreshOptions, WatchOptions, SeenOpti
     trap_queries: int = option(
         "CRAWL_TRAP_QUERIES",
         100_000,
-        DEPTH,
+        ZERO_OR_MORE,
         "query strings of one path that a worker follows; 0: no limit",
     )
     patterns: str = option(
@@ -215,7 +215,7 @@ class Config(FetchOptions, OutputOptions, RefreshOptions, WatchOptions, SeenOpti
     memory_limit_mb: int = option(
         "CRAWL_MEMORY_LIMIT_MB",
         0,
-        DEPTH,
+        ZERO_OR_MORE,
         "megabytes at which a worker hands in and ends, for another; 0: MEMUSAGE_LIMIT_MB",
     )
     worker_id: str = option(
@@ -274,7 +274,10 @@ class Config(FetchOptions, OutputOptions, RefreshOptions, WatchOptions, SeenOpti
         "robots.txt once for all workers (with ROBOTSTXT_OBEY); false: Scrapy's own middleware",
     )
     give_up: int = option(
-        "POLITENESS_GIVE_UP", 20, DEPTH, "failures in a row at which a host is given up; 0: never"
+        "POLITENESS_GIVE_UP",
+        20,
+        ZERO_OR_MORE,
+        "failures in a row at which a host is given up; 0: never",
     )
     slowness: float = option(
         "POLITENESS_SLOWNESS",

@@ -27,7 +27,7 @@ from crawlproj.urls import Url, UrlError
 if TYPE_CHECKING:
     from crawlproj.running import ReadPage
 
-REASON = "checked"
+CHECKED = "checked"
 """How the ledger counts a check of what is there."""
 
 CALLBACK = "checked"
@@ -112,7 +112,7 @@ def check_outcome(
     """What an answer says of a link. Many a server refuses HEAD, or does not know it: only what
     is said to GET is believed of a link that seems broken."""
     if status < 400:
-        return Filtered(REASON)
+        return Filtered(CHECKED)
     if is_last:
         return Failed(f"http_{status}")
     about = attempt.about

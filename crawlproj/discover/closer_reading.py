@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from crawlproj.discover import link_details, links
-from crawlproj.discover.checking import REASON, CheckingDiscovery, check_outcome
+from crawlproj.discover.checking import CHECKED, CheckingDiscovery, check_outcome
 from crawlproj.discover.link_records import Recorder
 from crawlproj.frontier.levels import priority_of
 from crawlproj.frontier.outcomes import Filtered
@@ -105,7 +105,7 @@ class CloserReading:
         self._discovery.share_out(priority_of(attempt.lease.level), 1)
         self._discovery.check_redirect(target, about.depth, about.referer, passed)
         self.note_redirect(about.url, str(target), attempt.lease.token)
-        attempt.decide(Filtered(REASON))
+        attempt.decide(Filtered(CHECKED))
 
     def note_again(self, page: PageItem, found: Iterable[Mapping[str, str]]) -> None:
         """A page has not changed since an earlier crawl, which found these links on it."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from crawlproj.discover.known_links import is_the_same_everywhere, is_the_same_in_folder
-from crawlproj.discover.quarantine import REASON, Quarantine
+from crawlproj.discover.quarantine import SET_ASIDE_REASON, Quarantine
 from crawlproj.discover.ranking import Candidate, Opic, Strategy
 from crawlproj.discover.rules import DEPTH
 from crawlproj.discover.sitemap_reading import MOST_STEPS
@@ -255,7 +255,7 @@ class Discovery:
         return Push(kind, url.host, rank, entry, seen_keys.page(url))
 
     def _set_aside(self, link: Push, found: SetAside) -> None:
-        key = seen_keys.left_out(REASON, link.key)
+        key = seen_keys.left_out(SET_ASIDE_REASON, link.key)
         if not self._worker.count_if_seen(link.host, key):
             self._worker.push(set_aside_link(link, found.pattern, found.why, key))
 

@@ -19,7 +19,7 @@ from crawlproj.urls import Url
 
 logger = logging.getLogger(__name__)
 
-REASON = "pattern"
+SET_ASIDE_REASON = "pattern"
 """How the ledger counts a URL that was set aside, and what its key begins with."""
 
 REPEATED, QUERIES, COPIES = "repeated", "queries", "copies"

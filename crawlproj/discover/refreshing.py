@@ -28,7 +28,7 @@ from crawlproj.discover.conditional import (
     seconds_of,
 )
 from crawlproj.discover.freshness import Demand, Policy, estimate, importance_of, observe
-from crawlproj.discover.sitemap_reading import REASON
+from crawlproj.discover.sitemap_reading import SITEMAP_READ
 from crawlproj.frontier import resting
 from crawlproj.frontier.combined import all_of
 from crawlproj.frontier.levels import priority_of
@@ -301,7 +301,7 @@ def _priority(attempt: Attempt) -> int:
 def _done_again(attempt: Attempt, settlement: Settlement) -> Settlement:
     """What it was before: a page that is done, or a sitemap."""
     if SITEMAP in meta_of(attempt.lease.host, attempt.lease.entry):
-        return replace(settlement, verdict="filtered", reason=REASON)
+        return replace(settlement, verdict="filtered", reason=SITEMAP_READ)
     return replace(settlement, verdict="done", reason="")
 
 

@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-REASON = "sitemap"
+SITEMAP_READ = "sitemap"
+"""How the ledger counts a sitemap that was fetched, whatever it said."""
+
 MOST_STEPS = 5
 AT_ONCE = 1000
 """Links taken in before the event loop has a turn."""
@@ -79,10 +81,10 @@ class SitemapReader:
         if response.status in TRANSIENT_STATUSES:
             attempt.decide(Retry(attempt.lease.entry))
         elif self._is_known(response, attempt):
-            attempt.decide(Filtered(REASON))
+            attempt.decide(Filtered(SITEMAP_READ))
         elif 300 <= response.status < 400:
             self._lead(response, [location(response.headers.get("Location"))])
-            attempt.decide(Filtered(REASON))
+            attempt.decide(Filtered(SITEMAP_READ))
         elif response.status < 300:
             await self._read(response, attempt)
         else:
@@ -109,7 +111,7 @@ class SitemapReader:
         else:
             await self._follow(response, found.entries)
         await self._tell_modified(response, found.entries)
-        attempt.decide(Filtered(REASON))
+        attempt.decide(Filtered(SITEMAP_READ))
 
     def _lead(self, response: Response, locations: Iterable[str]) -> None:
         steps = _steps(response.meta[SITEMAP]) + 1

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-REASON = "memory"
+OUT_OF_MEMORY = "memory"
+"""Why the spider of a worker is closed that has reached its limit."""
 REPLACE_ME = 75
 """Exit code of a worker that has reached its limit: sysexits.h calls it "try again"."""
 
@@ -55,7 +56,7 @@ class MemoryLimit(MemoryUsage):
     def _look(self) -> None:
         used_mb = self.get_virtual_size() / _MB
         watch = EngineWatch(self.crawler)
-        if used_mb < self._limit_mb or watch.closing:
+        if used_mb < self._limit_mb or watch.takes_nothing:
             return
         logger.warning(
             "This worker uses %.0f MB and may use %d (CRAWL_MEMORY_LIMIT_MB): it hands in what it "
@@ -65,7 +66,7 @@ class MemoryLimit(MemoryUsage):
             self._limit_mb,
             REPLACE_ME,
         )
-        watch.close(REASON)
+        watch.close(OUT_OF_MEMORY)
 
 
 def resident_bytes() -> int:

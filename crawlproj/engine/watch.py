@@ -86,7 +86,7 @@ class EngineWatch:
             if not opened.is_set():
                 logger.info("The spider is closed as soon as it is open")
             await opened.wait()
-            if crawler.crawling and not self._engine.running and not self.closing:
+            if crawler.crawling and not self._engine.running and not self.takes_nothing:
                 await self._engine.stop_async()
             await stop()
 
@@ -179,8 +179,8 @@ class EngineWatch:
         return slot is not None and slot.closing is not None
 
     @property
-    def closing(self) -> bool:
-        """True once the engine takes no more requests."""
+    def takes_nothing(self) -> bool:
+        """True once the engine takes no more requests, also when it has ended."""
         slot = self._engine._slot
         return slot is None or slot.closing is not None
 

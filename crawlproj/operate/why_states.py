@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from crawlproj.discover.quarantine import REASON
+from crawlproj.discover.quarantine import SET_ASIDE_REASON
 from crawlproj.discover.url_shapes import any_query, pattern_of
 from crawlproj.frontier import resting, whereabouts
 from crawlproj.frontier.hosts import levels_of
@@ -87,7 +87,7 @@ async def set_aside(shard: Shard, url: Url) -> Trace | None:
         async for entry in whereabouts.set_aside(shard, url.host, pattern):
             if about := _is(url, entry):
                 text = f"set aside with its URL pattern {url.host}{pattern} (scrapy patterns)"
-                details = {"reason": REASON, "pattern": pattern}
+                details = {"reason": SET_ASIDE_REASON, "pattern": pattern}
                 return Trace("filtered", text + _found(about), details | _origin(about))
     return None
 

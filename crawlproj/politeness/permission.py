@@ -22,7 +22,7 @@ from crawlproj.frontier.pacing import RetryDelay
 from crawlproj.politeness import robots
 from crawlproj.politeness.known_robots import KnownRobots
 from crawlproj.politeness.robot_rules import PATH
-from crawlproj.politeness.robots_fetch import REASON, UNREACHABLE_S, RobotsFetch
+from crawlproj.politeness.robots_fetch import ROBOTS_READ, UNREACHABLE_S, RobotsFetch
 from crawlproj.politeness.robots_memory import bound
 from crawlproj.politeness.robots_search import RobotsSearch
 from crawlproj.politeness.robots_store import ASKED_S, CLAIM_S, Kept
@@ -172,7 +172,7 @@ class Permission:
             attempt.decide(Failed(BAD_RECORD))
         elif attempt.lease.name in self._answered:
             del self._answered[attempt.lease.name]
-            attempt.decide(Filtered(REASON))
+            attempt.decide(Filtered(ROBOTS_READ))
         else:
             self._fetch.prepare(request, search, attempt)
             return True

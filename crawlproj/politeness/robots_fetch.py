@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-REASON = "robots_txt"
+ROBOTS_READ = "robots_txt"
 """How the ledger counts a robots.txt that has been dealt with."""
 
 UNREACHABLE_S = 600
@@ -87,7 +87,7 @@ class RobotsFetch:
 
     async def _received(self, response: Response, search: RobotsSearch, attempt: Attempt) -> None:
         verdict = robots.judge(response.status, search.hops)
-        attempt.decide(Filtered(REASON))
+        attempt.decide(Filtered(ROBOTS_READ))
         if verdict is robots.Verdict.DENY_ALL:
             await self._unreachable(search, attempt)
         elif verdict is robots.Verdict.RULES:
@@ -143,14 +143,14 @@ class RobotsFetch:
             delay_s = math.ceil(self._retry_delay.after_ms(attempt.attempts) / 1000)
             elsewhere = attempt.lease.host if attempt.lease.host != search.host else ""
             if not await self._known.store.claim(search.host, ASKED_S + delay_s, elsewhere):
-                attempt.decide(Filtered(REASON))
+                attempt.decide(Filtered(ROBOTS_READ))
             return
         await self._leave_alone(search, attempt, robots.Verdict.DENY_ALL)
 
     async def _leave_alone(
         self, search: RobotsSearch, attempt: Attempt, verdict: robots.Verdict
     ) -> None:
-        attempt.decide(Filtered(REASON))
+        attempt.decide(Filtered(ROBOTS_READ))
         denial = robots.pack(attempt.status, verdict)
         at_host = attempt.lease.host
         await self._known.keep_fetched(search, at_host, denial, UNREACHABLE_S, None)

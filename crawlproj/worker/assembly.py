@@ -33,7 +33,7 @@ def assemble(process: WorkerProcess, config: Config) -> Crawl:
 
     politeness = make_politeness(worker, config, process.crawler.settings, SystemResolver)
     links = make_discovery(
-        worker, config, plan.rules, politeness.queue_robots_txt, process.reports.tables.link_table
+        worker, config, plan.rules, politeness.queue_robots_txt, process.output.tables.link_table
     )
     refresh = make_refresher(process.frontier, process.spider)
     _connect(process, config, politeness, links, refresh)
@@ -87,7 +87,7 @@ def _connect(
     if links.near is not None:
         process.engine.before_item_pipelines(links.near.mark)
     if process.frontier.plan.archive:
-        process.reports.keep_archive(process.frontier)
+        process.output.keep_archive(process.frontier)
     if config.sitemaps:
         politeness.offer_sitemaps_to(links.sitemaps.offer)
 
@@ -106,12 +106,12 @@ def _make_worker(process: WorkerProcess, config: Config, hooks: CrawlHooks) -> W
 
 def _make_attributes(process: WorkerProcess) -> PageAttributes | None:
     plan = process.frontier.plan
-    return process.reports.tables.attribute_table(plan.keep) if plan.wants_attributes else None
+    return process.output.tables.attribute_table(plan.keep) if plan.wants_attributes else None
 
 
 def _make_extraction(process: WorkerProcess) -> PageExtraction | None:
     rules = process.frontier.plan.extract
-    return process.reports.tables.extract_table(rules) if rules else None
+    return process.output.tables.extract_table(rules) if rules else None
 
 
 def _make_earlier(
@@ -119,8 +119,8 @@ def _make_earlier(
 ) -> EarlierCrawl | None:
     if not config.against:
         return None
-    reports, frontier = process.reports, process.frontier
-    return reports.earlier_crawl(frontier, links.discovery, links.closer_reading)
+    output, frontier = process.output, process.frontier
+    return output.earlier_crawl(frontier, links.discovery, links.closer_reading)
 
 
 def _make_cookies(process: WorkerProcess) -> SharedCookies | None:

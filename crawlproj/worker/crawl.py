@@ -98,7 +98,7 @@ class Crawl:
     def permission(self) -> Permission | None:
         return self.politeness.permission
 
-    # For the scheduler
+    # For membership.py
 
     async def start(self) -> None:
         """Begin to lease, and to take seeds in."""

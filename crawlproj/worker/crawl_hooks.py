@@ -28,15 +28,15 @@ class CrawlHooks(Hooks):
 
     def __init__(self, process: WorkerProcess) -> None:
         self._process = process
-        self.store = process.reports.store
+        self.store = process.output.store
 
-    async def settlement_of(self, ended: Attempt) -> tuple[int, Settlement]:
+    async def judge(self, ended: Attempt) -> tuple[int, Settlement]:
         settlement = self.crawl.plan.retry_policy.settlement(ended)
         if self.crawl.refresh is not None:
             settlement = self.crawl.refresh.settle(ended, settlement)
         self.crawl.heartbeat_report.recent.note(ended, settlement)
         if settlement.verdict == "dead":
-            await self._process.reports.dead(ended, settlement.reason)
+            await self._process.output.dead(ended, settlement.reason)
         return ended.lease.shard, settlement
 
     def wake(self) -> None:
@@ -67,16 +67,16 @@ class CrawlHooks(Hooks):
 
     async def refused(self, ended: list[tuple[Attempt, int | None]]) -> None:
         if self._process.frontier.plan.speculate:
-            await self._process.reports.refused(ended)
+            await self._process.output.refused(ended)
 
     def flush_rows(self) -> None:
-        self._process.reports.flush_rows()
+        self._process.output.flush_rows()
 
     def is_behind(self) -> bool:
-        return self._process.reports.is_behind
+        return self._process.output.is_behind
 
     def new_items(self) -> dict[str, int]:
-        return self._process.reports.new_items()
+        return self._process.output.new_items()
 
     async def obey(self, state: State) -> None:
         await self.crawl.state_handler.obey(state)
@@ -96,7 +96,7 @@ class CrawlHooks(Hooks):
     async def report_lost(self, dead: list[Lost]) -> None:
         # Repeated if Redis is away: rows come last, once.
         await self.crawl.politeness.lost(dead)
-        await self._process.reports.lost(dead)
+        await self._process.output.lost(dead)
 
     def update_holds(self, held_ms: dict[str, int]) -> None:
         self.crawl.politeness.holds.update(held_ms)

@@ -61,7 +61,7 @@ DISK_S = 0.25
 """How long hosts wait for a disk, at most: their pages may have to wait longer."""
 
 
-class Part(NamedTuple):
+class PushCall(NamedTuple):
     """One script call: its shard, its URLs, and how many known links it counts."""
 
     shard: Shard
@@ -93,7 +93,7 @@ class Delivery:
         self.seen_locally = 0
         self.reopens_crawl = False
         """True if what waits opens a crawl again that others have ended."""
-        self._parts: list[deque[Part]] = []
+        self._calls: list[deque[PushCall]] = []
         self._batch_size = 0
         self._moved_at = time.monotonic()
         # A thread of its own: in those of the event loop, rows would wait behind slow name servers.
@@ -200,7 +200,7 @@ class Delivery:
         settled while links keep coming."""
         waiting = len(self.outbox)
         try:
-            while waiting > 0 or self._parts or (is_last and self.seen_locally):
+            while waiting > 0 or self._calls or (is_last and self.seen_locally):
                 await self._retry_until_available(self.pressure.look)
                 if self.pressure.is_tight and not (in_any_case or self._must_push_anyway()):
                     return
@@ -218,24 +218,24 @@ class Delivery:
 
     async def _push_some(self) -> None:
         """One batch. What Redis refuses of it comes first the next time: nothing goes twice."""
-        if not self._parts:
+        if not self._calls:
             batch = self.outbox.first(PUSH_AT_ONCE * len(self._frontier.shards))
             await self._widen_scope(one for one in batch if one.kind == Kind.SEED)
             await self._share()
             seen_locally, self.seen_locally = self.seen_locally, 0
-            self._parts = self._cut(batch, seen_locally)
+            self._calls = self._cut(batch, seen_locally)
             self._batch_size = len(batch)
         try:
-            await self._push_to_the_end(self._parts)
+            await self._push_to_the_end(self._calls)
         except CrawlFinished:
             await self._reopen_for_seed()
-        self._parts = []
+        self._calls = []
         self.outbox.gone(self._batch_size)
         self.reopens_crawl = self.reopens_crawl and bool(self.outbox)
 
     async def _reopen_for_seed(self) -> None:
         """A new seed that comes just when others have ended the crawl opens it again."""
-        late = [item for parts in self._parts for part in parts for item in part.items]
+        late = [item for calls in self._calls for call in calls for item in call.items]
         seeds = [item for item in late if item.kind == Kind.SEED]
         if self.reopens_crawl or await self._retry_until_available(
             partial(self._frontier.has_new, seeds)
@@ -243,67 +243,67 @@ class Delivery:
             more = counted(len(seeds), "seed") if seeds else counted(len(late), "URL")
             logger.info("Opening the crawl again: %s came as it ended", more)
             await self._retry_until_available(self._frontier.reopen)
-            await self._push_to_the_end(self._parts)
+            await self._push_to_the_end(self._calls)
         elif len(late) > len(seeds):
             logger.warning("%s came after the crawl had finished", counted(len(late), "URL"))
 
-    async def _push_to_the_end(self, parts: list[deque[Part]]) -> None:
+    async def _push_to_the_end(self, calls: list[deque[PushCall]]) -> None:
         """Push all; raises CrawlFinished if the crawl has ended. A shard may have ended though the
         crawl has not: who was about to end it died, or will find that more has come."""
         while True:
             try:
-                return await self._push_parts(parts)
+                return await self._push_calls(calls)
             except CrawlFinished:
                 if await self._retry_until_available(self._frontier.state) == "finished":
                     raise
                 await self._retry_until_available(self._frontier.reopen)
 
-    async def _push_parts(self, parts: list[deque[Part]]) -> None:
-        """Shards are served side by side; what one of them has taken is gone from `parts`."""
+    async def _push_calls(self, calls: list[deque[PushCall]]) -> None:
+        """Shards are served side by side; what one of them has taken is gone from `calls`."""
         has_seeds = any(
-            item.kind == Kind.SEED for shard in parts for part in shard for item in part.items
+            item.kind == Kind.SEED for shard in calls for call in shard for item in call.items
         )
-        await all_of(map(self._serve, parts))
+        await all_of(map(self._serve, calls))
         if has_seeds:
             await self._retry_until_available(self._frontier.keep_pages_for_seeds)
 
-    async def _serve(self, parts: deque[Part]) -> None:
-        while parts:
-            await self._push(parts[0])
-            parts.popleft()
+    async def _serve(self, calls: deque[PushCall]) -> None:
+        while calls:
+            await self._push(calls[0])
+            calls.popleft()
             failpoints.reached("pushed")
 
     def _halve(self) -> None:
         """What was refused at once may go piece by piece."""
-        for parts in self._parts:
-            if parts and len(parts[0].items) > LEAST_AT_ONCE:
-                part = parts.popleft()
-                half = len(part.items) // 2
-                parts.appendleft(Part(part.shard, part.items[half:], 0))
-                parts.appendleft(Part(part.shard, part.items[:half], part.seen_locally))
+        for calls in self._calls:
+            if calls and len(calls[0].items) > LEAST_AT_ONCE:
+                call = calls.popleft()
+                half = len(call.items) // 2
+                calls.appendleft(PushCall(call.shard, call.items[half:], 0))
+                calls.appendleft(PushCall(call.shard, call.items[:half], call.seen_locally))
 
-    async def _push(self, part: Part) -> None:
+    async def _push(self, call: PushCall) -> None:
         """Push until it is kept: what a failover took back goes again."""
-        push = partial(part.shard.push, self._frontier.worker, part.items, part.seen_locally)
+        push = partial(call.shard.push, self._frontier.worker, call.items, call.seen_locally)
         await self._retry_until_available(push)
         self.pressure.accepted()
         while not await self._retry_until_available(
-            partial(self._frontier.wait_for_replicas, part.shard)
+            partial(self._frontier.wait_for_replicas, call.shard)
         ):
-            lost = counted(len(part.items), "URL")
+            lost = counted(len(call.items), "URL")
             logger.warning("A failover has lost %s: pushing again", lost)
             await self._retry_until_available(push)
-        self.seeds.note([item for item in part.items if item.kind == Kind.SEED])
+        self.seeds.note([item for item in call.items if item.kind == Kind.SEED])
 
-    def _cut(self, pushes: list[Push], seen_locally: int) -> list[deque[Part]]:
+    def _cut(self, pushes: list[Push], seen_locally: int) -> list[deque[PushCall]]:
         """Script calls, by shard; the first of them counts the known links."""
         groups = self._frontier.by_shard(pushes) or {0: []}
-        cut: list[deque[Part]] = []
+        cut: list[deque[PushCall]] = []
         for number, items in groups.items():
             shard = self._frontier.shards[number]
             starts = range(0, max(1, len(items)), PUSH_AT_ONCE)
             pieces = [items[start : start + PUSH_AT_ONCE] for start in starts]
-            cut.append(deque(Part(shard, piece, 0) for piece in pieces))
+            cut.append(deque(PushCall(shard, piece, 0) for piece in pieces))
         cut[0][0] = cut[0][0]._replace(seen_locally=seen_locally)
         return cut
 
@@ -327,7 +327,7 @@ class Delivery:
 
     async def _judge(self, ended: Ended[Attempt]) -> None:
         if ended.settlement is None:
-            ended.settlement = await self._hooks.settlement_of(ended.page)
+            ended.settlement = await self._hooks.judge(ended.page)
             ended.judged_at_s = time.monotonic()
             if self._store is not None:
                 ended.row = self._store.take(ended.page, ended.settlement[1])

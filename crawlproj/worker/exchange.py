@@ -95,7 +95,7 @@ class Worker:
         self._flushing = asyncio.Lock()
         self._loops = Loops(hooks.give_up)
 
-    # What the scheduler calls
+    # What the other parts of the crawl call
 
     async def start(self) -> None:
         """Register, learn what has been seen, begin to lease."""

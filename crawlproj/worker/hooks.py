@@ -1,7 +1,7 @@
 """What a worker calls at the crawl that it works for: to ask, and to let it know.
 
 Each method does nothing unless it is overridden: a crawl overrides all of them (crawl_hooks.py), a
-test those that it looks at. `settlement_of` must be overridden by all.
+test those that it looks at. `judge` must be overridden by all.
 """
 
 from __future__ import annotations
@@ -48,8 +48,9 @@ class Hooks:
     store: Store | None = None
     """Where pages must be before they are settled; None: pages are not kept."""
 
-    async def settlement_of(self, ended: Attempt) -> tuple[int, Settlement]:
-        """How the lease of a request that has ended is settled, after the shard that it is in."""
+    async def judge(self, ended: Attempt) -> tuple[int, Settlement]:
+        """Judge a request that has ended, once: a dead one gets its row of failure. Returns the
+        shard of its lease, and how that is settled."""
         raise NotImplementedError
 
     # Scrapy's engine

@@ -87,7 +87,7 @@ class WorkerProcess:
     crawler: Crawler
     spider: Spider
     engine: EngineWatch
-    reports: WorkerOutput
+    output: WorkerOutput
     redis: connection.Resolved
     frontier: Frontier
     seen: SeenFilter

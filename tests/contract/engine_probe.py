@@ -109,14 +109,14 @@ class ProbeSpider(scrapy.Spider):
         raise DontCloseSpider
 
     async def end(self) -> None:
-        assert not self.watch.closing
+        assert not self.watch.takes_nothing
         way: Any = self.crawler.engine._start_scheduled_request
         assert (type(way.__self__) is Flow) == self.quick
         assert await self.watch.process_item({"name": "not-for-it"}, ()) == {"name": "not-for-it"}
         await self.watch.process_item({"name": "of-no-page"}, (SlowPipeline,))
         self.watch.wake()
         self.watch.close("told to")
-        while not self.watch.closing:
+        while not self.watch.takes_nothing:
             await asyncio.sleep(0)
         self.watch.wake()
         self.watch.close("only the first counts")

@@ -71,7 +71,7 @@ def judged(settlement: Settlement) -> Attempt:
 class Judged(Hooks):
     """Hooks that know no settlement but that of an attempt that brings it."""
 
-    async def settlement_of(self, ended: Attempt) -> tuple[int, Settlement]:
+    async def judge(self, ended: Attempt) -> tuple[int, Settlement]:
         assert isinstance(ended, JudgedAttempt)
         assert ended.settlement is not None
         return 0, ended.settlement

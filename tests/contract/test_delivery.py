@@ -187,7 +187,7 @@ async def test_bodies_of_pages_that_end_while_a_disk_is_stuck_fill_the_store(
             lambda: "epoch",
         )
 
-        async def settlement_of(self, ended: Attempt) -> tuple[int, Settlement]:
+        async def judge(self, ended: Attempt) -> tuple[int, Settlement]:
             return 0, Settlement(ended.lease.token, "done")
 
         def flush_rows(self) -> None:

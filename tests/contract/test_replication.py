@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from tests.contract.shared_crawl import done
 from tests.lua.helpers import CRAWL, A, B, link, paths
 from tests.servers.cluster import cut_off, depose
 from tests.servers.frontier import push_all
-from tests.servers.redis import RedisCluster, RedisServer, wait_for
+from tests.servers.redis import RedisCluster, RedisServer, until, wait_for
 
 META = keys.meta(CRAWL, 0)
 PUSH = [link(A, "/1"), link(A, "/2")]
@@ -54,10 +54,6 @@ async def pushed(frontier: Frontier, pushes: list[Push] = PUSH) -> bool:
     """Push them; whether they are kept."""
     await push_all(frontier, pushes)
     return await frontier.wait_for_replicas(frontier.shards[0])
-
-
-async def until(condition: Callable[[], bool], what: str) -> None:
-    await asyncio.to_thread(wait_for, condition, what, 60)
 
 
 def numbers(node: RedisServer) -> bytes | None:
@@ -91,7 +87,7 @@ async def test_where_no_replica_is_attached_one_is_not_waited_for_unless_it_is_d
 ) -> None:
     cluster.replicas[0].kill()
     master = cluster.masters[0]
-    await until(lambda: "connected_slaves:0" in master.cli("info", "replication"), "alone")
+    wait_for(lambda: "connected_slaves:0" in master.cli("info", "replication"), "alone", 60)
     async with joined(cluster) as frontier:
         assert await pushed(frontier)
         assert await pushed(frontier, [link(B, "/")])
@@ -117,8 +113,8 @@ async def test_a_single_redis_is_waited_for_when_it_is_asked_for(
             await pushed(frontier)
         config = f"replicaof 127.0.0.1 {redis_server.port}"
         with RedisServer(tmp_path, config, "repl-diskless-sync-delay 0") as replica:
-            await until(lambda: numbers_of(replica) is not None, "the replica is in step")
-            await until(lambda: "state=online" in redis_server.cli("info"), "it is attached")
+            wait_for(lambda: numbers_of(replica) is not None, "the replica is in step", 60)
+            wait_for(lambda: "state=online" in redis_server.cli("info"), "it is attached", 60)
             frontier.replication = Replication(frontier.client, 1, 5.0)
             assert await pushed(frontier, [link(B, "/")])
 
@@ -161,7 +157,7 @@ class WithoutScrapy(Hooks):
         self.failed: list[Exception] = []
         self.worker = Worker(frontier, self, connections=4, lease_timeout_s=60)
 
-    async def settlement_of(self, ended: Attempt) -> tuple[int, Settlement]:
+    async def judge(self, ended: Attempt) -> tuple[int, Settlement]:
         return ended.lease.shard, Settlement(ended.lease.token, "done")
 
     def give_up(self, error: Exception) -> None:

@@ -29,19 +29,10 @@ from tests.contract.shared_crawl import HOSTS, SharedCrawl, done, hosts_of, web
 from tests.lua.helpers import CRAWL, link, seed
 from tests.servers.frontier import push_all, reclaim
 from tests.servers.proxy import Proxy
-from tests.servers.redis import PATIENCE, RedisServer, follow, hand_over
+from tests.servers.redis import PATIENCE, RedisServer, follow, hand_over, until
 
 TIMEOUT_S = 60
 T = TypeVar("T")
-
-
-async def until(condition: Callable[[], object], what: str) -> None:
-    """Return when it is so."""
-    for _ in range(1000 * PATIENCE):
-        if condition():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError(f"still not: {what}")
 
 
 @asynccontextmanager

@@ -7,6 +7,7 @@ Redis would use. `python -m tests.servers.redis` prints the others that are on t
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import os
 import shutil
@@ -55,6 +56,15 @@ def wait_for(condition: Callable[[], object], what: str, timeout_s: float = READ
             raise TimeoutError(f"after {timeout_s} s still not: {what}")
         time.sleep(max(0.01, 2 * (now - looked_at)))
         looked_at = time.monotonic()
+
+
+async def until(condition: Callable[[], object], what: str, timeout_s: float = 60) -> None:
+    """The same for what the event loop's own tasks bring about, while it goes on."""
+    ends_at = time.monotonic() + timeout_s * PATIENCE
+    while not condition():
+        if time.monotonic() > ends_at:
+            raise TimeoutError(f"after {timeout_s * PATIENCE} s still not: {what}")
+        await asyncio.sleep(0.01)
 
 
 class PortTaken(RuntimeError):
