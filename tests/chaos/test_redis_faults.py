@@ -86,8 +86,11 @@ def test_a_redis_that_was_wiped_stops_every_worker_and_nothing_is_called_finishe
 ) -> None:
     with trial(tmp_path) as crawl, crawl.server.client() as client:
         workers = [crawl.start() for _ in range(2)]
-        wait_for(lambda: len(crawl.status()["workers"]) == 2, "both are there", 60)
-        crawl.wait_for_pages(1)
+        wait_for(
+            lambda: [bool(one["pages"]) for one in crawl.status()["workers"]] == [True] * 2,
+            "both are at work",
+            60,
+        )
         client.flushall()
         assert crawl.fleet.wait() == ["failed"] * 2
         for worker in workers:

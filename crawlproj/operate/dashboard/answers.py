@@ -162,6 +162,8 @@ def selection(reason: str, host: str) -> dead_letters.Selection:
 
 
 async def _some_letters(frontier: Frontier, wanted: dead_letters.Selection) -> dict[str, Any]:
+    """With how many there were: who asks knows by that whether it was before the last one."""
+    dead = (await frontier.counts()).get("dead", 0)
     found: list[DeadLetter] = []
     looked_at, is_all = 0, True
     async for letter in dead_letters.find(frontier, dead_letters.Selection()):
@@ -173,7 +175,7 @@ async def _some_letters(frontier: Frontier, wanted: dead_letters.Selection) -> d
             found.append(letter)
     found.sort(key=dead_letters.newest_first)
     rows = [{**dead_letters.row(one), "id": f"{one.shard}-{one.number}"} for one in found]
-    return {"letters": rows, "is_all": is_all}
+    return {"letters": rows, "is_all": is_all, "dead": dead}
 
 
 async def _robots(frontier: Frontier, host: str) -> dict[str, Any]:

@@ -33,9 +33,10 @@ export class Dead {
   }
 
   async read(dead) {
-    if (dead !== undefined) this.shown = dead;
+    if (dead !== undefined) this.shown = dead; // not asked for again while this is under way
     const found = await ask("dead", this.crawl, { reason: this.reason.value, host: this.host.value.trim() }).catch((error) => ({ letters: [], error: error.message }));
     if (this.isClosed) return;
+    if (found.dead !== undefined) this.shown = found.dead; // the answer may be a second old
     for (const one of this.buttons) one.disabled = !found.letters.length && found.is_all !== false;
     if (!found.letters.length) {
       renew(this.list, h("p", { class: "note" }, found.error || "None."));
