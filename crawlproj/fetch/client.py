@@ -48,9 +48,6 @@ VERSIONS = {
 }
 """Of HTTP, by the highest that is spoken; a server that has only lower ones is answered in them."""
 
-_RESOLVED_ELSEWHERE = {"socks4": "socks4a", "socks5": "socks5h"}
-"""Kinds of proxy that would have us resolve names for them, and those that do it themselves."""
-
 
 def can_http3() -> bool:
     """Whether this libcurl was built with it."""
@@ -180,9 +177,6 @@ class Client:
         is_fresh: bool = False,
     ) -> None:
         """Make it ready; a fresh one has a connection of its own."""
-        if call.proxy is not None and gate.endpoint.scheme in _RESOLVED_ELSEWHERE:
-            scheme, _, rest = call.proxy.partition(":")
-            call.proxy = f"{_RESOLVED_ELSEWHERE[scheme.lower()]}:{rest}"
         is_secure = call.url[:6].lower() == "https:"
         host = endpoint_of(call.url).host if is_secure else ""
         try:

@@ -14,8 +14,7 @@ import asyncio
 import re
 import socket
 import ssl
-from base64 import b64decode
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from io import BytesIO
 from typing import Any
 
@@ -29,6 +28,7 @@ from scrapy.exceptions import (
 from crawlproj.errors import BadRequest, BadResponse, NoLongerOurs
 from crawlproj.fetch.exchange import Answer, Call, Head
 from crawlproj.fetch.kept import KeptConnections, Line
+from crawlproj.fetch.options import bind_options, header_lines, proxy_options
 
 HEADER_LINE_BYTES = 16 * 1024
 HEADERS = 256
@@ -51,12 +51,8 @@ _SUPPRESS_CONNECT_HEADERS = 265
 """CURLOPT_SUPPRESS_CONNECT_HEADERS, which pycurl has no name for."""
 
 _STATUS_LINE = re.compile(rb"HTTP/(\d(?:\.\d)?) (\d{3})(?=[ \r\n])")
-_UNSAFE = re.compile(rb"[\r\n\0]")
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _PROTOCOLS = {b"2": "h2", b"3": "h3"}
-_SET_BY_LIBCURL = frozenset({b"Content-Length", b"Transfer-Encoding", b"Connection"})
-_ADDED_BY_LIBCURL = (b"Accept", b"User-Agent")
-_ADDED_TO_BODIES = (b"Content-Type", b"Expect")
 
 BASE: list[tuple[int, Any]] = [
     (pycurl.NOSIGNAL, 1),
@@ -152,7 +148,7 @@ class Transfer:
         curl = self.curl
         curl.setopt(pycurl.URL, call.url)
         if call.headers != self._sent or call.method != "GET" or call.body:
-            curl.setopt(pycurl.HTTPHEADER, _header_lines(call))
+            curl.setopt(pycurl.HTTPHEADER, header_lines(call))
             self._sent = call.headers
         # Only where TLS tells whether a connection that is being made can be shared: without it,
         # libcurl knows no sooner than by the answer, and this request would wait for all of that.
@@ -192,7 +188,7 @@ class Transfer:
             self._share = share
         if call.proxy or call.bind or special:
             self._is_marked = True
-            for option, value in (*_proxy_options(call), *_bind_options(call), *special):
+            for option, value in (*proxy_options(call), *bind_options(call), *special):
                 curl.setopt(option, value)
 
     def answer(self, *, is_cut_off: bool = False) -> Answer:
@@ -325,43 +321,3 @@ class Transfer:
     def _fail(self, error: Exception) -> int:
         self.error = error
         return ABORT
-
-
-def _header_lines(call: Call) -> list[bytes]:
-    """The headers of a request and no others: those that libcurl would add are named without a
-    value."""
-    names = dict(call.headers)
-    lines = [
-        b"%b: %b" % (name, value) if value else name + b";"
-        for name, value in call.headers
-        if name not in _SET_BY_LIBCURL
-    ]
-    lines += [name + b":" for name in _ADDED_BY_LIBCURL if name not in names]
-    if call.method != "GET" or call.body:
-        lines += [name + b":" for name in _ADDED_TO_BODIES if name not in names]
-    if _UNSAFE.search(b"".join(lines)):
-        raise BadRequest("a header holds a line break or a NUL")
-    return lines
-
-
-def _proxy_options(call: Call) -> Iterator[tuple[int, Any]]:
-    if not call.proxy:
-        return
-    yield pycurl.PROXY, call.proxy
-    login = call.proxy_authorization
-    if not login:
-        return
-    if _UNSAFE.search(login):
-        raise BadRequest("the login for a proxy holds a line break or a NUL")
-    if call.proxy.lower().startswith("socks"):
-        yield pycurl.PROXYUSERPWD, b64decode(login.partition(b" ")[2])
-    else:
-        yield pycurl.PROXYHEADER, [b"Proxy-Authorization: " + login]
-
-
-def _bind_options(call: Call) -> Iterator[tuple[int, Any]]:
-    if call.bind:
-        host, port = call.bind
-        yield pycurl.INTERFACE, f"host!{host}"
-        if port:
-            yield pycurl.LOCALPORT, port

@@ -499,3 +499,15 @@ async def test_a_name_behind_a_proxy_is_the_proxys_to_resolve() -> None:
         with pytest.raises((DownloadFailedError, DownloadConnectionRefusedError)):
             await fetch(request)
         assert tunnel.asked_for == [("far.example", 443)]
+
+
+@pytest.mark.parametrize("scheme", ["socks5", "SOCKS5", "socks5h"])
+async def test_a_connection_through_a_proxy_that_was_closed_costs_no_page(scheme: str) -> None:
+    page = Raw(HEAD + b"Content-Length: 4\r\n\r\npage")
+    with Origin({}, default=page) as far, Tunnel(far.port, "", "") as tunnel:
+        async with client() as asking:
+            for _ in range(3):
+                asked = call("http://far.example/", proxy=f"{scheme}://{tunnel.host}")
+                assert (await asking.exchange(asked)).body == b"page"
+                await asyncio.sleep(0.05)
+        assert tunnel.asked_for == [("far.example", 80)] * 3
