@@ -246,6 +246,8 @@ def _judged(transfer: Transfer, call: Call, gate: Gate, code: int, text: str) ->
     """The answer, if the exchange has ended with one."""
     if transfer.error is not None:
         raise transfer.error
+    if not code and transfer.head is None:  # libcurl is content with headers that are cut off
+        raise DownloadFailedError("the connection was closed in the middle of the headers")
     if not code or transfer.is_stopped:
         return transfer.answer()
     if gate.has_refused_all:

@@ -113,6 +113,11 @@ CASES = {
     "closes-at-once": Case(Raw(), "connection", OFTEN),
     "resets-at-once": Case(RESET, "connection", OFTEN),
     "resets-in-mid-body-once": Case(reset_once, "done", 2),
+    "head-cut-off": Case(Raw(OK + b"X-Half: 1"), "connection", OFTEN),
+    "head-without-end": Case(Raw(OK), "connection", OFTEN),
+    "head-cut-off-after-another": Case(
+        Raw(b"HTTP/1.1 103 -\r\n\r\n" + OK + b"X-Half: 1\r\n"), "connection", OFTEN
+    ),
     # Chunks
     "chunks-broken-off": Case(chunked(b"5\r\nhello\r\n5\r\nwor"), "truncated", OFTEN),
     "chunks-without-size": Case(chunked(b"zz\r\nhello\r\n0\r\n\r\n"), "protocol"),
