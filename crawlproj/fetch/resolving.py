@@ -71,9 +71,13 @@ class Names:
 
     async def _ask(self, name: str) -> Sequence[str]:
         try:
-            addresses = await self._resolver.resolve(name)
+            found = await self._resolver.resolve(name)
         finally:
             del self._asked[name]
+        # libcurl reads no zone (fe80::1%eth0), and refuses all the addresses that come with one.
+        addresses = [address for address in found if "%" not in address]
+        if found and not addresses:
+            raise OSError(None, f"{found[0]!r} cannot be connected to by name")
         if self._ttl_s and self._most:
             self._known.pop(name, None)
             while len(self._known) >= self._most:

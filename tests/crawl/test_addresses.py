@@ -8,7 +8,11 @@ from collections.abc import Iterator, Sequence
 
 import pycurl
 import pytest
-from scrapy.exceptions import DownloadConnectionRefusedError, UnsupportedURLSchemeError
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadConnectionRefusedError,
+    UnsupportedURLSchemeError,
+)
 
 from crawlproj.discover.rules import Rules
 from crawlproj.errors import AddressRefused
@@ -98,6 +102,14 @@ def test_of_several_addresses_only_allowed_ones_are_tried(origin: Origin) -> Non
     url = f"http://both.example:{origin.url('').rpartition(':')[2]}/"
     names = Answers(["10.0.0.1", "127.0.0.1", "169.254.169.254"])
     assert get([url], names, allowed="127.0.0.1/32") == ["hello"]
+
+
+def test_an_address_with_a_zone_does_not_stand_in_the_way_of_others(origin: Origin) -> None:
+    names = Answers(["fe80::1%lo", "127.0.0.1"], ["127.0.0.1", "fe80::1%2"], ["fe80::1%lo"])
+    url = f"http://nas.example:{origin.port}/"
+    assert get([url, url], names, "", seeds=["nas.example"]) == ["hello"] * 2
+    with pytest.raises(CannotResolveHostError, match="fe80::1%lo"):
+        get([url], names, "", seeds=["nas.example"])
 
 
 def test_a_url_that_can_be_read_in_two_ways_leads_nowhere(origin: Origin) -> None:
