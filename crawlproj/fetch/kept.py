@@ -38,7 +38,7 @@ class KeptConnections:
     def note(self, line: Line, opened: Sequence[int]) -> None:
         """One of these sockets has become this connection."""
         while len(self._known) >= self._most:
-            del self._known[next(iter(self._known))]  # the oldest: most probably closed
+            del self._known[next(iter(self._known))]  # unused for longest: most probably closed
         self._known.pop(line, None)
         for fd in opened:
             if len(opened) == 1 or _own_port(fd) == line[2]:
@@ -49,8 +49,11 @@ class KeptConnections:
 
     def is_spoilt(self, line: Line) -> bool:
         """Whether something waits to be read from a connection that has rested until now."""
-        known = self._known.get(line)
-        if known is None or not known.is_resting:
+        known = self._known.pop(line, None)
+        if known is None:
+            return False
+        self._known[line] = known  # the last to be forgotten, as it is in use
+        if not known.is_resting:
             return False
         known.is_resting = False
         return _can_be_read(known.fd)
