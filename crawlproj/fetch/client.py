@@ -101,6 +101,7 @@ class Client:
                 code, text = await self._run(transfer)
             return _judged(transfer, call, gate, code, text)
         finally:
+            transfer.rest()
             self._free.append(transfer)
 
     def break_off(self) -> int:

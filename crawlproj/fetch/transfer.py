@@ -75,6 +75,8 @@ BASE: list[tuple[int, Any]] = [
 ]
 """What holds for every request."""
 
+_NO_CALL = Call(url="", timeout_s=0)
+
 
 class Transfer:
     """An easy handle and the one exchange that it is at."""
@@ -219,6 +221,14 @@ class Transfer:
         if not self.ended.done():
             self.ended.set_result((code, text))
 
+    def rest(self) -> None:
+        """Let go of the exchange: it may be long until the next one, and its page may be large."""
+        self._call = _NO_CALL
+        self._may_connect = _nowhere
+        self._lines = []
+        self._body = BytesIO()
+        self.head = self.error = None
+
     @property
     def is_stopped(self) -> bool:
         """Whether the exchange was ended because nobody wants the rest."""
@@ -321,3 +331,7 @@ class Transfer:
     def _fail(self, error: Exception) -> int:
         self.error = error
         return ABORT
+
+
+def _nowhere(_address: str) -> bool:
+    return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import gc
 import gzip
 import logging
 import random
@@ -366,6 +367,24 @@ async def test_a_body_in_tiny_chunks_takes_no_more_memory_than_its_size_allows()
                 tracemalloc.stop()
     assert answer.body == b"ab" * 100_000
     assert most_bytes < 10 * len(answer.body)  # a piece by itself takes more than 20 times its size
+
+
+async def test_a_page_is_let_go_of_when_it_was_handed_over() -> None:
+    page = bytes(2**20)
+    with Origin({}, default=Reply(body=page)) as origin:
+        async with client() as asking:
+            tracemalloc.start()
+            try:
+                calls = (asking.exchange(call(origin.url("/"))) for _ in range(8))
+                pages = await asyncio.gather(*calls)
+                assert {len(one.body) for one in pages} == {len(page)}
+                del pages
+                await asyncio.sleep(0)  # as asyncio holds what it has just handed over
+                gc.collect()
+                held_bytes, _ = tracemalloc.get_traced_memory()
+            finally:
+                tracemalloc.stop()
+    assert held_bytes < len(page)
 
 
 async def test_headers_are_read_as_they_come(origin: Origin) -> None:
