@@ -24,13 +24,13 @@ from scrapy.exceptions import (
     ResponseDataLossError,
 )
 
-from crawlproj.errors import AddressRefused, BadRequest
+from crawlproj.errors import AddressRefused, BadRequest, BadResponse
 from crawlproj.fetch.addresses import AddressPolicy
 from crawlproj.fetch.curl_loop import CurlLoop
 from crawlproj.fetch.endpoints import PORTS, Endpoint, Gate, endpoint_of
 from crawlproj.fetch.exchange import Answer, Call
 from crawlproj.fetch.failures import named
-from crawlproj.fetch.kept import KeptConnections
+from crawlproj.fetch.kept import KeptConnections, Marked
 from crawlproj.fetch.open_files import most_kept
 from crawlproj.fetch.resolving import Names
 from crawlproj.fetch.tls import Tls
@@ -85,6 +85,8 @@ class Client:
         self._curl_loop: CurlLoop | None = None
         self._most_kept = most_kept()
         self._kept = KeptConnections(self._most_kept)
+        self._talkers = Marked()
+        """Hosts that say more than they are asked: each request has its own connection."""
         self._free: list[Transfer] = []
         self._active: dict[Transfer, float] = {}
         self._silence_timer: asyncio.TimerHandle | None = None
@@ -99,7 +101,7 @@ class Client:
             if transfer.is_held_back:
                 self._begin(transfer, call, gate, resolved, is_fresh=True)
                 code, text = await self._run(transfer)
-            return _judged(transfer, call, gate, code, text)
+            return self._judged(transfer, call, gate, code, text)
         finally:
             transfer.rest()
             self._free.append(transfer)
@@ -178,6 +180,7 @@ class Client:
         is_fresh: bool = False,
     ) -> None:
         """Make it ready; a fresh one has a connection of its own."""
+        is_alone = bool(self._talkers) and endpoint_of(call.url) in self._talkers
         is_secure = call.url[:6].lower() == "https:"
         host = endpoint_of(call.url).host if is_secure else ""
         try:
@@ -188,11 +191,35 @@ class Client:
                 share=self._tls.sessions(host) if is_secure else None,
                 special=[
                     *(self._tls.client_options(host) if is_secure else ()),
-                    *([(pycurl.FRESH_CONNECT, 1)] if is_fresh else ()),
+                    *([(pycurl.FRESH_CONNECT, 1)] if is_fresh or is_alone else ()),
+                    *([(pycurl.FORBID_REUSE, 1)] if is_alone else ()),
                 ],
             )
         except (pycurl.error, TypeError, ValueError) as error:
             raise BadRequest(f"{call.url[:200]!r}: {error}") from error
+
+    def _judged(self, transfer: Transfer, call: Call, gate: Gate, code: int, text: str) -> Answer:
+        """The answer, if the exchange has ended with one."""
+        if transfer.is_answered_unasked:
+            self._talkers.add(endpoint_of(call.url))
+        if transfer.error is not None:
+            raise transfer.error
+        if not code and transfer.head is None:  # libcurl is content with headers that are cut off
+            raise DownloadFailedError("the connection was closed in the middle of the headers")
+        if not code or transfer.is_stopped:
+            return transfer.answer()
+        if gate.has_refused_all:
+            raise AddressRefused(gate.endpoint.host, gate.refused or {})
+        if code == pycurl.E_OPERATION_TIMEDOUT:
+            raise _too_late(call) from None
+        error = named(code, text, has_head=transfer.head is not None)
+        if isinstance(error, BadResponse) and transfer.is_secure and transfer.is_over_kept:
+            # It may be the rest of another answer, so it is asked for again, over a new connection.
+            self._talkers.add(endpoint_of(call.url))
+            raise DownloadFailedError(f"after another answer: {error}")
+        if isinstance(error, ResponseDataLossError) and call.keeps_part:
+            return transfer.answer(is_cut_off=True)
+        raise error
 
     async def _run(self, transfer: Transfer) -> tuple[int, str]:
         """Until it has ended; cancelled, it is broken off at once."""
@@ -241,24 +268,6 @@ def _spoken(http: str) -> str:
 def _resolved(endpoint: Endpoint, addresses: Sequence[str]) -> str:
     """For CURLOPT_RESOLVE; the + has libcurl forget it after a while."""
     return f"+{endpoint.host}:{endpoint.port}:{','.join(addresses)}"
-
-
-def _judged(transfer: Transfer, call: Call, gate: Gate, code: int, text: str) -> Answer:
-    """The answer, if the exchange has ended with one."""
-    if transfer.error is not None:
-        raise transfer.error
-    if not code and transfer.head is None:  # libcurl is content with headers that are cut off
-        raise DownloadFailedError("the connection was closed in the middle of the headers")
-    if not code or transfer.is_stopped:
-        return transfer.answer()
-    if gate.has_refused_all:
-        raise AddressRefused(gate.endpoint.host, gate.refused or {})
-    if code == pycurl.E_OPERATION_TIMEDOUT:
-        raise _too_late(call) from None
-    error = named(code, text, has_head=transfer.head is not None)
-    if isinstance(error, ResponseDataLossError) and call.keeps_part:
-        return transfer.answer(is_cut_off=True)
-    raise error
 
 
 def _too_late(call: Call) -> DownloadTimeoutError:

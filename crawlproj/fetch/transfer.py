@@ -27,7 +27,7 @@ from scrapy.exceptions import (
 
 from crawlproj.errors import BadRequest, BadResponse, NoLongerOurs
 from crawlproj.fetch.exchange import Answer, Call, Head
-from crawlproj.fetch.kept import KeptConnections, Line
+from crawlproj.fetch.kept import Connection, KeptConnections, Line
 from crawlproj.fetch.options import bind_options, header_lines, proxy_options
 
 HEADER_LINE_BYTES = 16 * 1024
@@ -140,6 +140,9 @@ class Transfer:
         self._is_stopped = False
         self.is_held_back = False
         """Nothing was sent, because the kept connection is of no use; another one may be."""
+        self.is_answered_unasked = False
+        """What came was said before the request: the server does not keep to one answer each."""
+        self._marked: Connection | None = None
         self.head: Head | None = None
         self.error: Exception | None = None
         self._most = call.most_bytes or 2**63
@@ -209,7 +212,8 @@ class Transfer:
         connection = self._kept.find(self._line)
         if connection is None:
             return None
-        connection.is_resting = protocol not in _PROTOCOLS.values()
+        connection.is_shared = protocol in _PROTOCOLS.values()
+        connection.is_resting = not connection.is_shared
         if self._opened:
             chain = self.curl.getinfo(pycurl.INFO_CERTINFO)
             texts = [text for name, text in (chain[0] if chain else ()) if name == "Cert"]
@@ -233,6 +237,16 @@ class Transfer:
     def is_stopped(self) -> bool:
         """Whether the exchange was ended because nobody wants the rest."""
         return self._is_stopped
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether TLS lies between us and what is next to us."""
+        return "https:" in (self._call.url[:6].lower(), (self._call.proxy or "")[:6].lower())
+
+    @property
+    def is_over_kept(self) -> bool:
+        """Whether the request went out over a connection that had others before."""
+        return self._is_sent and not self._opened
 
     @property
     def is_silent(self) -> bool:
@@ -268,10 +282,18 @@ class Transfer:
             self._kept.note(self._line, self._opened)
         else:
             self.is_held_back = self._kept.is_spoilt(self._line)
+            self._mark()
         self._is_sent = True
         is_good = self.error is None and not self.is_held_back
         verdict: int = pycurl.PREREQFUNC_OK if is_good else pycurl.PREREQFUNC_ABORT
         return verdict
+
+    def _mark(self) -> None:
+        """Over a kept connection under TLS: who knows what OpenSSL has read already."""
+        connection = self._kept.find(self._line)
+        if connection is not None and not connection.is_shared and self.is_secure:
+            connection.mark()
+            self._marked = connection
 
     def _refuse_to_repeat(self) -> None:
         """libcurl asks again when a kept connection breaks, past the host's pace."""
@@ -282,6 +304,10 @@ class Transfer:
             return self._on_end_of_head()
         if self.head is not None:  # trailers, which nobody needs
             return None
+        marked, self._marked = self._marked, None
+        if marked is not None and marked.has_heard_nothing():
+            self.is_answered_unasked = True
+            return self._fail(DownloadFailedError("the server spoke before it was asked"))
         self._lines.append(line)
         if len(line) > HEADER_LINE_BYTES:
             return self._fail(BadResponse(f"a header of more than {HEADER_LINE_BYTES} bytes"))
