@@ -6,6 +6,7 @@ import re
 from base64 import b64decode
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote
 
 import pycurl
 
@@ -48,10 +49,27 @@ def proxy_options(call: Call) -> Iterator[tuple[int, Any]]:
         return
     if _UNSAFE.search(login):
         raise BadRequest("the login for a proxy holds a line break or a NUL")
-    if scheme.startswith("socks"):
-        yield pycurl.PROXYUSERPWD, b64decode(login.partition(b" ")[2])
-    else:
-        yield pycurl.PROXYHEADER, [b"Proxy-Authorization: " + login]
+    is_tunnel = call.url[:6].lower() == "https:"
+    kind, _, secret = login.partition(b" ")
+    if scheme.startswith("socks") or (is_tunnel and kind.lower() == b"basic"):
+        # As a login and not as a header, which libcurl does not look at when it takes a tunnel
+        # that is there: one that was dug with another login may lead out elsewhere.
+        yield pycurl.PROXYUSERPWD, _login(secret)
+        yield pycurl.PROXYAUTH, pycurl.HTTPAUTH_BASIC
+        return
+    yield pycurl.PROXYHEADER, [b"Proxy-Authorization: " + login]
+    if is_tunnel:
+        yield pycurl.FRESH_CONNECT, 1
+        yield pycurl.FORBID_REUSE, 1
+
+
+def _login(secret: bytes) -> str:
+    """User and password, each quoted, as libcurl unquotes them."""
+    try:
+        user, _, password = b64decode(secret).partition(b":")
+    except ValueError as error:
+        raise BadRequest(f"the login for a proxy is no base64: {error}") from error
+    return f"{quote(user, safe='')}:{quote(password, safe='')}"
 
 
 def bind_options(call: Call) -> Iterator[tuple[int, Any]]:

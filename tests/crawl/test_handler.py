@@ -530,3 +530,49 @@ async def test_a_connection_through_a_proxy_that_was_closed_costs_no_page(scheme
                 assert (await asking.exchange(asked)).body == b"page"
                 await asyncio.sleep(0.05)
         assert tunnel.asked_for == [("far.example", 80)] * 3
+
+
+class Logins(Tunnel):
+    """Lets everybody in, and keeps who came."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__(port, "", "")
+        self.seen: list[str] = []
+
+    async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        fields = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+        marker = "Proxy-Authorization: "
+        self.seen.append("".join(one[len(marker) :] for one in fields if one.startswith(marker)))
+        writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")
+        return True
+
+
+async def test_a_tunnel_is_used_again_for_the_same_login_alone(tmp_path: Path) -> None:
+    logins = [
+        "Basic " + base64.b64encode(text.encode()).decode()
+        for text in ("session-1:pw", "session-2:pw", "us%41r:p%3Aw:\u00fc")
+    ]
+    authority = Authority(tmp_path)
+    page = Reply(body=PAGE)
+    with (
+        H2Origin({}, tls=authority.issue("127.0.0.1"), default=page) as far,
+        Logins(far.port) as tunnel,
+    ):
+        async with handler() as one:
+            for login in [*logins, "Bearer a", "Bearer b", ""]:
+                headers = {"Proxy-Authorization": login} if login else {}
+                for _ in range(1 if login.startswith("Bearer") else 2):
+                    proxy = {"proxy": f"http://{tunnel.host}"}
+                    request = Request("https://127.0.0.1/", meta=proxy, headers=headers)
+                    assert (await one.download_request(request)).body == PAGE
+        assert tunnel.seen == [*logins, "Bearer a", "Bearer b", ""]
+
+
+async def test_a_login_for_a_socks_proxy_may_hold_any_character() -> None:
+    page = Raw(HEAD + b"Content-Length: 4\r\n\r\npage")
+    with Origin({}, default=page) as far, Tunnel(far.port, "us%41r", "p%3Aw:\u00fc") as tunnel:
+        login = b"Basic " + base64.b64encode("us%41r:p%3Aw:\u00fc".encode())
+        headers = {"Proxy-Authorization": login}
+        proxy = {"proxy": f"socks5://{tunnel.host}"}
+        request = Request("http://far.example/", meta=proxy, headers=headers)
+        assert (await fetch(request)).body == b"page"
