@@ -29,7 +29,7 @@ from crawlproj.fetch.addresses import AddressPolicy
 from crawlproj.fetch.curl_loop import CurlLoop
 from crawlproj.fetch.endpoints import PORTS, Endpoint, Gate, endpoint_of
 from crawlproj.fetch.exchange import Answer, Call
-from crawlproj.fetch.failures import named
+from crawlproj.fetch.failures import is_plain_close, named
 from crawlproj.fetch.kept import KeptConnections, Marked
 from crawlproj.fetch.open_files import most_kept
 from crawlproj.fetch.resolving import Names
@@ -212,6 +212,8 @@ class Client:
             raise AddressRefused(gate.endpoint.host, gate.refused or {})
         if code == pycurl.E_OPERATION_TIMEDOUT:
             raise _too_late(call) from None
+        if is_plain_close(code, text) and transfer.head and transfer.head.ends_by_closing:
+            return transfer.answer()
         error = named(code, text, has_head=transfer.head is not None)
         if isinstance(error, BadResponse) and transfer.is_secure and transfer.is_over_kept:
             # It may be the rest of another answer, so it is asked for again, over a new connection.

@@ -52,6 +52,13 @@ class Head:
             name, _, value = line.partition(b":")
             yield name.strip(), value.strip()
 
+    @property
+    def ends_by_closing(self) -> bool:
+        """Whether nothing else tells where its body ends."""
+        names = {name.lower() for name, _ in self.fields()}
+        is_told = not names.isdisjoint((b"content-length", b"transfer-encoding"))
+        return self.protocol.startswith("HTTP/1") and not is_told
+
 
 @dataclass(slots=True, frozen=True)
 class Answer:

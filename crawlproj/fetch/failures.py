@@ -51,3 +51,9 @@ def named(code: int, text: str, *, has_head: bool) -> Exception:
     if code in _MAY_PASS and has_head:
         return ResponseDataLossError(text)
     return _NAMES.get(code, DownloadFailedError)(text)
+
+
+def is_plain_close(code: int, text: str) -> bool:
+    """Whether a connection under TLS was closed without a word of it, as many servers do: then
+    nothing says that a body is whole which ends by closing, but nothing does without TLS either."""
+    return code == pycurl.E_RECV_ERROR and "unexpected eof" in text.lower()

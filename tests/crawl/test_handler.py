@@ -462,6 +462,38 @@ async def test_the_address_that_a_request_comes_from_can_be_chosen(where: str) -
     assert response.body == own.encode()
 
 
+@pytest.mark.parametrize(
+    ("head", "is_page"),
+    [
+        (b"HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\n", True),
+        (HEAD + b"Connection: close\r\n\r\n", True),
+        (HEAD + b"Content-Length: 9\r\n\r\n", False),
+        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n9\r\n", False),
+    ],
+)
+async def test_a_page_that_ends_by_closing_need_not_be_closed_by_the_book_of_tls(
+    tmp_path: Path, head: bytes, is_page: bool
+) -> None:
+    class Abrupt(ThreadedServer):
+        async def _converse(
+            self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        ) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(head + b"page")
+            await writer.drain()
+            await asyncio.sleep(0.05)
+            writer.transport.abort()
+
+    with Abrupt(tls=Authority(tmp_path).issue("127.0.0.1")) as server:
+        request = Request(f"https://{server.host}/")
+        if is_page:
+            response = await fetch(request)
+            assert (response.body, response.flags) == (b"page", [])
+        else:
+            with pytest.raises(ResponseDataLossError):
+                await fetch(request)
+
+
 # Proxies
 
 
