@@ -4,7 +4,8 @@ A kept connection over which something came between two requests is of no use an
 has closed it, or speaks without being asked, and what it says would be taken for the answer to the
 next request. libcurl looks for that once a second only, so a request is held back at the last
 moment and sent over a new connection instead. Over HTTP/2 servers may speak at any time, and no
-answer can be mistaken for another.
+answer can be mistaken for another; but what they say while nobody asks is goodbye, nearly always,
+and a request that is sent after it is lost. A new connection is the smaller loss.
 
 Under TLS what was said unasked may be with OpenSSL already, which reads more than it was asked for:
 no look at the socket finds it. It is then taken for an answer at once, before a byte has come since
@@ -33,7 +34,9 @@ class Connection:
     is_shared: bool = False
     """It can have many exchanges at a time, as HTTP/2 has."""
     is_resting: bool = False
-    """Its exchange is over, and it can have one at a time."""
+    """Its last exchange is over, and nothing more is to come of it."""
+    exchanges: int = 0
+    """That are under way."""
     certificate: bytes | None = None
     """Of the server, in DER."""
     come: int = 0
@@ -93,10 +96,14 @@ class KeptConnections:
         if known is None:
             return False
         self._known[line] = known  # the last to be forgotten, as it is in use
-        if not known.is_resting:
+        if not known.is_resting or (known.is_shared and known.exchanges):
             return False
-        known.is_resting = False
-        return _can_be_read(known.fd)
+        is_spoilt = _can_be_read(known.fd)
+        known.is_resting = is_spoilt and known.is_shared
+        if known.is_resting:
+            # libcurl would offer one that is shared again until it finds it closed.
+            _end(known.fd, line[2])
+        return is_spoilt
 
 
 @contextmanager
@@ -106,6 +113,13 @@ def _view(fd: int) -> Iterator[socket.socket]:
             yield view
         finally:
             view.detach()  # it is libcurl's to close
+
+
+def _end(fd: int, own_port: int) -> None:
+    """Unless the number is another file's by now, against all that is known."""
+    with suppress(OSError), _view(fd) as view:
+        if view.getsockname()[1] == own_port:
+            view.shutdown(socket.SHUT_RDWR)
 
 
 def _own_port(fd: int) -> int:

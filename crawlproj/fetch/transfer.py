@@ -96,6 +96,7 @@ class Transfer:
         self._may_send = may_send
         self.ended: asyncio.Future[tuple[int, str]]
         self._share: Any = None
+        self._used: Connection | None = None
         self._set_up()
 
     def _set_up(self) -> None:
@@ -213,7 +214,9 @@ class Transfer:
         if connection is None:
             return None
         connection.is_shared = protocol in _PROTOCOLS.values()
-        connection.is_resting = not connection.is_shared
+        # Of a stream that was broken off more may come, and over QUIC there is always something.
+        is_busy = protocol == "h3" or (connection.is_shared and self._is_stopped)
+        connection.is_resting = not is_busy
         if self._opened:
             chain = self.curl.getinfo(pycurl.INFO_CERTINFO)
             texts = [text for name, text in (chain[0] if chain else ()) if name == "Cert"]
@@ -227,6 +230,9 @@ class Transfer:
 
     def rest(self) -> None:
         """Let go of the exchange: it may be long until the next one, and its page may be large."""
+        if self._used is not None:
+            self._used.exchanges -= 1
+            self._used = None
         self._call = _NO_CALL
         self._may_connect = _nowhere
         self._lines = []
@@ -285,6 +291,9 @@ class Transfer:
             self._mark()
         self._is_sent = True
         is_good = self.error is None and not self.is_held_back
+        if is_good and (used := self._kept.find(self._line)):
+            used.exchanges += 1
+            self._used = used
         verdict: int = pycurl.PREREQFUNC_OK if is_good else pycurl.PREREQFUNC_ABORT
         return verdict
 

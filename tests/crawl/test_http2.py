@@ -205,6 +205,32 @@ async def test_a_kept_connection_that_was_closed_costs_no_page() -> None:
         assert len(origin.requests()) == 5
 
 
+async def test_a_server_that_says_goodbye_between_two_requests_costs_no_page(
+    authority: Authority, trusting: dict[str, Any]
+) -> None:
+    """Within the second after which libcurl would hear it."""
+    tls = authority.issue("127.0.0.1")
+    with H2Origin({}, tls=tls, default=Reply(body=PAGE), leaves_after_s=0.02) as origin:
+        async with client(settings=trusting) as asking:
+            for _ in range(5):
+                answer = await get(asking, origin.url("/"))
+                assert (answer.head.protocol, answer.body) == ("h2", PAGE)
+                await asyncio.sleep(0.1)
+        assert origin.times_asked("/") == 5
+
+
+async def test_a_stream_that_is_broken_off_costs_no_connection(
+    origin: H2Origin, trusting: dict[str, Any]
+) -> None:
+    async with client(settings=trusting) as asking:
+        for _ in range(3):
+            part = await get(asking, origin.url("/large"), most_bytes=1000, is_enough=True)
+            assert len(part.body) == 1001
+            await asyncio.sleep(0.05)
+        assert (await get(asking, origin.url("/"))).body == PAGE
+    assert origin.protocols() == ["h2"]
+
+
 async def test_the_event_loop_can_watch_each_socket_itself(
     origin: H2Origin, trusting: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.events import ConnectionTerminated, RequestReceived, StreamReset
+from h2.exceptions import ProtocolError
 
 from tests.servers.origin import CLIENT_LEFT, Origin, Raw, Reply, Route, now_s
 
@@ -28,7 +29,16 @@ _REFUSED = 8
 
 
 class H2Origin(Origin):
-    def __init__(self, routes: Mapping[str, Route], *, tls: ssl.SSLContext, **more: Any) -> None:
+    def __init__(
+        self,
+        routes: Mapping[str, Route],
+        *,
+        tls: ssl.SSLContext,
+        leaves_after_s: float | None = None,
+        **more: Any,
+    ) -> None:
+        """`leaves_after_s`: how long after an answer it says goodbye, by GOAWAY."""
+        self.leaves_after_s = leaves_after_s
         tls.set_alpn_protocols(["h2", "http/1.1"])
         super().__init__(routes, tls=tls, **more)
         self._connections: list[tuple[str, bool]] = []
@@ -49,7 +59,7 @@ class H2Origin(Origin):
             await self.speak_http1(reader, writer)
             return
         conversation = _Conversation(self, reader, writer)
-        with suppress(ConnectionError, asyncio.CancelledError):
+        with suppress(ConnectionError, ProtocolError, asyncio.CancelledError):
             await conversation.run()
         writer.transport.abort()
 
@@ -99,6 +109,10 @@ class _Conversation:
             status = answer.status
         finally:
             origin.note(request, status, self._writer)
+        if origin.leaves_after_s is not None:
+            await asyncio.sleep(origin.leaves_after_s)
+            self._h2.close_connection()
+            await self._flush()
 
     async def _send(self, stream: int, answer: Reply | Raw) -> None:
         if isinstance(answer, Raw):
