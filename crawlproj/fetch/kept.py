@@ -31,24 +31,18 @@ Line = tuple[str, int, int]
 @dataclass(slots=True)
 class Connection:
     fd: int
-    is_shared: bool = False
-    """It can have many exchanges at a time, as HTTP/2 has."""
+    is_shared: bool | None = None
+    """Whether it can have many exchanges at a time, as HTTP/2 has: known by its first answer."""
     is_resting: bool = False
     """Its last exchange is over, and nothing more is to come of it."""
     exchanges: int = 0
     """That are under way."""
     certificate: bytes | None = None
     """Of the server, in DER."""
-    come: int = 0
-    """Bytes until its last request was sent; 0 where that is not known."""
 
-    def mark(self) -> None:
-        """A request is about to be sent."""
-        self.come = _bytes_come(self.fd)
-
-    def has_heard_nothing(self) -> bool:
-        """Whether for certain not a byte has come since it was marked."""
-        return self.come > 0 and self.come == _bytes_come(self.fd)
+    def bytes_come(self) -> int:
+        """Over it until now; 0 where that is not known."""
+        return _bytes_come(self.fd)
 
 
 class Marked:
@@ -99,7 +93,7 @@ class KeptConnections:
         if not known.is_resting or (known.is_shared and known.exchanges):
             return False
         is_spoilt = _can_be_read(known.fd)
-        known.is_resting = is_spoilt and known.is_shared
+        known.is_resting = is_spoilt and bool(known.is_shared)
         if known.is_resting:
             # libcurl would offer one that is shared again until it finds it closed.
             _end(known.fd, line[2])

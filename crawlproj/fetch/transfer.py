@@ -143,7 +143,8 @@ class Transfer:
         """Nothing was sent, because the kept connection is of no use; another one may be."""
         self.is_answered_unasked = False
         """What came was said before the request: the server does not keep to one answer each."""
-        self._marked: Connection | None = None
+        self._come = 0
+        """Bytes that had come over a connection of HTTP/1 when the request was sent, under TLS."""
         self.head: Head | None = None
         self.error: Exception | None = None
         self._most = call.most_bytes or 2**63
@@ -300,9 +301,14 @@ class Transfer:
     def _mark(self) -> None:
         """Over a kept connection under TLS: who knows what OpenSSL has read already."""
         connection = self._kept.find(self._line)
-        if connection is not None and not connection.is_shared and self.is_secure:
-            connection.mark()
-            self._marked = connection
+        if connection is not None and connection.is_shared is False and self.is_secure:
+            self._come = connection.bytes_come()
+
+    def _has_come(self) -> bool:
+        """Whether anything has come since the request was sent; no only if that is certain."""
+        come, self._come = self._come, 0
+        connection = self._kept.find(self._line)
+        return not come or connection is None or connection.bytes_come() != come
 
     def _refuse_to_repeat(self) -> None:
         """libcurl asks again when a kept connection breaks, past the host's pace."""
@@ -313,8 +319,7 @@ class Transfer:
             return self._on_end_of_head()
         if self.head is not None:  # trailers, which nobody needs
             return None
-        marked, self._marked = self._marked, None
-        if marked is not None and marked.has_heard_nothing():
+        if self._come and not self._has_come():
             self.is_answered_unasked = True
             return self._fail(DownloadFailedError("the server spoke before it was asked"))
         self._lines.append(line)

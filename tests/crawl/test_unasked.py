@@ -12,6 +12,8 @@ import pytest
 from scrapy.exceptions import DownloadFailedError
 
 from tests.servers.clients import call, client
+from tests.servers.h2_origin import H2Origin
+from tests.servers.origin import Reply
 from tests.servers.threaded import ThreadedServer
 from tests.servers.tls import Authority
 
@@ -84,3 +86,14 @@ async def test_a_server_that_is_honest_keeps_its_connection(tmp_path: Path) -> N
             for _ in range(20):
                 assert (await asking.exchange(call(url))).body == b"good"
         assert talker.connections == 1
+
+
+async def test_answers_over_a_connection_that_is_shared_are_never_too_early(tmp_path: Path) -> None:
+    """Those to its first requests come before it is known to be one."""
+    authority = Authority(tmp_path)
+    trusting = {"CRAWL_CA_FILE": str(authority.certificate)}
+    with H2Origin({}, tls=authority.issue("127.0.0.1"), default=Reply(body=b"good")) as origin:
+        for _ in range(10):
+            async with client(settings=trusting) as asking:
+                calls = [asking.exchange(call(origin.url("/"))) for _ in range(30)]
+                assert {one.body for one in await asyncio.gather(*calls)} == {b"good"}

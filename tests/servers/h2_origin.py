@@ -11,6 +11,7 @@ The routes are those of origin.py. Of raw answers only `then` counts: `reset` re
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 from collections.abc import Mapping
 from contextlib import suppress
@@ -39,6 +40,7 @@ class H2Origin(Origin):
     ) -> None:
         """`leaves_after_s`: how long after an answer it says goodbye, by GOAWAY."""
         self.leaves_after_s = leaves_after_s
+        self.goodbyes = 0
         tls.set_alpn_protocols(["h2", "http/1.1"])
         super().__init__(routes, tls=tls, **more)
         self._connections: list[tuple[str, bool]] = []
@@ -58,6 +60,9 @@ class H2Origin(Origin):
         if protocol != "h2":
             await self.speak_http1(reader, writer)
             return
+        # A goodbye is not to wait until the client has acknowledged the page before it.
+        over_tcp = writer.get_extra_info("socket")
+        over_tcp.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         conversation = _Conversation(self, reader, writer)
         with suppress(ConnectionError, ProtocolError, asyncio.CancelledError):
             await conversation.run()
@@ -113,6 +118,7 @@ class _Conversation:
             await asyncio.sleep(origin.leaves_after_s)
             self._h2.close_connection()
             await self._flush()
+            origin.goodbyes += 1
 
     async def _send(self, stream: int, answer: Reply | Raw) -> None:
         if isinstance(answer, Raw):
