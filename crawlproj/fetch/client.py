@@ -11,9 +11,10 @@ Pace, retries and redirects are not decided here.
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import pycurl
@@ -30,6 +31,7 @@ from crawlproj.fetch.curl_loop import CurlLoop
 from crawlproj.fetch.endpoints import PORTS, Endpoint, Gate, endpoint_of
 from crawlproj.fetch.exchange import Answer, Call
 from crawlproj.fetch.failures import is_plain_close, named
+from crawlproj.fetch.firsts import Firsts
 from crawlproj.fetch.kept import KeptConnections, Marked
 from crawlproj.fetch.open_files import most_kept
 from crawlproj.fetch.resolving import Names
@@ -87,6 +89,9 @@ class Client:
         self._kept = KeptConnections(self._most_kept)
         self._talkers = Marked()
         """Hosts that say more than they are asked: each request has its own connection."""
+        self._firsts = Firsts()
+        self._unshared = Marked()
+        """Hosts that have answered in HTTP/1: no request waits for another's connection there."""
         self._free: list[Transfer] = []
         self._active: dict[Transfer, float] = {}
         self._silence_timer: asyncio.TimerHandle | None = None
@@ -94,7 +99,13 @@ class Client:
     async def exchange(self, call: Call) -> Answer:
         """Send a request and read its answer; raises what failures.py has a name for."""
         gate, resolved = self._at_once(call) or await self._looked_up(call)
+        where = self._shared(call)
+        turn = None if where is None else self._firsts.begin(where)
+        if where is not None and turn is None:
+            await self._wait_for_first(where, call)
         transfer = self._free.pop() if self._free else self._new_transfer()
+        if turn is not None:
+            transfer.on_connected = functools.partial(self._firsts.end, where, turn)
         try:
             self._begin(transfer, call, gate, resolved)
             code, text = await self._run(transfer)
@@ -103,15 +114,18 @@ class Client:
                 code, text = await self._run(transfer)
             return self._judged(transfer, call, gate, code, text)
         finally:
+            if turn is not None:
+                self._firsts.end(where, turn)
             transfer.rest()
             self._free.append(transfer)
 
     def break_off(self) -> int:
         """Break off every exchange that is under way; returns how many there were."""
+        waiting = self._firsts.break_off(DownloadFailedError("broken off"))
         active = list(self._active)
         for transfer in active:
             self._end_early(transfer, DownloadFailedError("broken off"))
-        return len(active)
+        return waiting + len(active)
 
     async def close(self) -> None:
         """Break off what is under way and let go of everything."""
@@ -165,10 +179,28 @@ class Client:
 
     # One exchange
 
+    def _shared(self, call: Call) -> Hashable | None:
+        """Where a connection leads that others may share; None if none does. Without TLS, that is
+        known by an answer and no sooner: all of that would be waited for."""
+        if not self._is_multiplexed or call.url[:6].lower() != "https:":
+            return None
+        endpoint = endpoint_of(call.url)
+        if endpoint in self._unshared:
+            return None
+        return endpoint, call.proxy, call.proxy_authorization, call.bind
+
+    async def _wait_for_first(self, where: Hashable, call: Call) -> None:
+        """For who makes a connection there, which counts as part of the exchange."""
+        began_s = time.monotonic()
+        try:
+            async with asyncio.timeout(call.timeout_s):
+                await self._firsts.wait(where)
+        except TimeoutError:
+            raise _too_late(call) from None
+        call.timeout_s = max(0.001, call.timeout_s - (time.monotonic() - began_s))
+
     def _new_transfer(self) -> Transfer:
-        return Transfer(
-            self._options, self._kept, self._may_send, is_multiplexed=self._is_multiplexed
-        )
+        return Transfer(self._options, self._kept, self._may_send)
 
     def _begin(
         self,
@@ -206,6 +238,8 @@ class Client:
             raise transfer.error
         if not code and transfer.head is None:  # libcurl is content with headers that are cut off
             raise DownloadFailedError("the connection was closed in the middle of the headers")
+        if transfer.head is not None and transfer.head.protocol.startswith("HTTP/1"):
+            self._unshared.add(endpoint_of(call.url))
         if not code or transfer.is_stopped:
             return transfer.answer()
         if gate.has_refused_all:

@@ -86,15 +86,13 @@ class Transfer:
         options: Iterable[tuple[int, Any]],
         kept: KeptConnections,
         may_send: Callable[[], bool],
-        *,
-        is_multiplexed: bool,
     ) -> None:
         self.curl: Any = pycurl.Curl()
-        self._is_multiplexed = is_multiplexed
         self._options = [*BASE, *options]
         self._kept = kept
         self._may_send = may_send
         self.ended: asyncio.Future[tuple[int, str]]
+        self.on_connected: Callable[[], None] | None = None
         self._share: Any = None
         self._used: Connection | None = None
         self._set_up()
@@ -111,7 +109,6 @@ class Transfer:
         self._is_marked = False
         self._sent: Sequence[tuple[bytes, bytes]] | None = None
         self._timeout_ms = 0
-        self._waits_for_connection = False
 
     def begin(
         self,
@@ -157,12 +154,6 @@ class Transfer:
         if call.headers != self._sent or call.method != "GET" or call.body:
             curl.setopt(pycurl.HTTPHEADER, header_lines(call))
             self._sent = call.headers
-        # Only where TLS tells whether a connection that is being made can be shared: without it,
-        # libcurl knows no sooner than by the answer, and this request would wait for all of that.
-        waits = self._is_multiplexed and call.url.startswith("https:")
-        if waits != self._waits_for_connection:
-            curl.setopt(pycurl.PIPEWAIT, int(waits))
-            self._waits_for_connection = waits
         timeout_ms = max(1, int(call.timeout_s * 1000))
         if timeout_ms != self._timeout_ms:
             curl.setopt(pycurl.TIMEOUT_MS, timeout_ms)
@@ -236,6 +227,7 @@ class Transfer:
             self._used = None
         self._call = _NO_CALL
         self._may_connect = _nowhere
+        self.on_connected = None
         self._lines = []
         self._body = BytesIO()
         self.head = self.error = None
@@ -295,6 +287,8 @@ class Transfer:
         if is_good and (used := self._kept.find(self._line)):
             used.exchanges += 1
             self._used = used
+        if is_good and self.on_connected is not None:
+            self.on_connected()
         verdict: int = pycurl.PREREQFUNC_OK if is_good else pycurl.PREREQFUNC_ABORT
         return verdict
 

@@ -85,6 +85,39 @@ async def test_requests_at_a_time_share_one_connection(
     assert origin.protocols() == ["h2"]
 
 
+async def test_hosts_whose_handshake_does_not_end_keep_nobody_else_waiting(
+    origin: H2Origin, trusting: dict[str, Any]
+) -> None:
+    with Origin({}, default=HANG) as deaf, Origin({}, default=HANG) as mute:
+        urls = [one.url("/").replace("http:", "https:") for one in (deaf, mute)]
+        async with client(settings=trusting) as asking:
+            waiting = [get(asking, url, timeout_s=60) for url in urls for _ in range(8)]
+            lost = [asyncio.create_task(one) for one in waiting]
+            await asyncio.sleep(0.1)
+            pages = (get(asking, origin.url("/"), timeout_s=5) for _ in range(8))
+            assert {one.body for one in await asyncio.gather(*pages)} == {PAGE}
+            late = get(asking, urls[0], timeout_s=0.2)
+            with pytest.raises(DownloadTimeoutError):
+                await late
+            assert asking.break_off() == len(lost)  # those that wait for a connection, too
+            for one in lost:
+                with pytest.raises(DownloadFailedError, match="broken off"):
+                    await one
+    assert origin.protocols() == ["h2"]
+
+
+async def test_who_waits_for_a_connection_goes_on_when_the_first_is_cancelled(
+    origin: H2Origin, trusting: dict[str, Any]
+) -> None:
+    async with client(settings=trusting) as asking:
+        first, *others = [asyncio.create_task(get(asking, origin.url("/"))) for _ in range(4)]
+        await asyncio.sleep(0)
+        first.cancel()
+        assert {one.body for one in await asyncio.gather(*others)} == {PAGE}
+    with pytest.raises(asyncio.CancelledError):
+        await first
+
+
 async def test_a_private_address_behind_a_public_name_is_refused_over_http2(
     origin: H2Origin, trusting: dict[str, Any]
 ) -> None:
@@ -212,10 +245,11 @@ async def test_a_server_that_says_goodbye_between_two_requests_costs_no_page(
     tls = authority.issue("127.0.0.1")
     with H2Origin({}, tls=tls, default=Reply(body=PAGE), leaves_after_s=0.02) as origin:
         async with client(settings=trusting) as asking:
-            for _ in range(5):
+            for number in range(5):
                 answer = await get(asking, origin.url("/"))
                 assert (answer.head.protocol, answer.body) == ("h2", PAGE)
-                await asyncio.sleep(0.1)
+                while origin.goodbyes <= number:
+                    await asyncio.sleep(0.01)
         assert origin.times_asked("/") == 5
 
 

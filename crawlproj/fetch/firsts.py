@@ -1,0 +1,53 @@
+"""Requests that go to one host at the same time: the first of them makes a connection, and the
+others wait for it, since over HTTP/2 they can share it.
+
+libcurl can have them wait, too (PIPEWAIT), but has one queue for all hosts, in which those that
+wait for a handshake that never ends stand before others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Hashable
+
+Turn = set[asyncio.Future[None]]
+"""Of one first request: those who wait for it."""
+
+
+class Firsts:
+    """Who is making a connection, by where it leads."""
+
+    def __init__(self) -> None:
+        self._turns: dict[Hashable, Turn] = {}
+
+    def begin(self, where: Hashable) -> Turn | None:
+        """The turn of who is the first to go there, and must end it; None for all others."""
+        if where in self._turns:
+            return None
+        turn = self._turns[where] = set()
+        return turn
+
+    async def wait(self, where: Hashable) -> None:
+        """Until the first one has its connection, or has failed."""
+        turn = self._turns[where]
+        ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        turn.add(ended)
+        try:
+            await ended
+        finally:
+            turn.discard(ended)
+
+    def end(self, where: Hashable, turn: Turn) -> None:
+        """The others may go; ended twice, it is ended once."""
+        if self._turns.get(where) is turn:
+            del self._turns[where]
+            for one in turn:
+                if not one.done():
+                    one.set_result(None)
+
+    def break_off(self, error: Exception) -> int:
+        """Let nobody go who waits; returns how many there were."""
+        waiting = [one for turn in self._turns.values() for one in turn if not one.done()]
+        for one in waiting:
+            one.set_exception(error)
+        return len(waiting)
