@@ -237,6 +237,7 @@ class Client:
         if transfer.error is not None:
             raise transfer.error
         if not code and transfer.head is None:  # libcurl is content with headers that are cut off
+            transfer.look_before_next()
             raise DownloadFailedError("the connection was closed in the middle of the headers")
         if transfer.head is not None and transfer.head.protocol.startswith("HTTP/1"):
             self._unshared.add(endpoint_of(call.url))

@@ -215,6 +215,11 @@ class Transfer:
             connection.certificate = ssl.PEM_cert_to_DER_cert(texts[0]) if texts else None
         return connection.certificate
 
+    def look_before_next(self) -> None:
+        """Its connection is closed, which libcurl does not know: the next request is to find it."""
+        if connection := self._kept.find(self._line):
+            connection.is_resting = True
+
     def end(self, code: int, text: str) -> None:
         """It is over: libcurl's error number, 0 for none, and its words for it."""
         if not self.ended.done():
