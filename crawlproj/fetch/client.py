@@ -100,10 +100,11 @@ class Client:
         """Send a request and read its answer; raises what failures.py has a name for."""
         gate, resolved = self._at_once(call) or await self._looked_up(call)
         where = self._shared(call)
-        turn = None if where is None else self._firsts.begin(where)
-        if where is not None and turn is None:
+        if where is not None and where in self._firsts:
             await self._wait_for_first(where, call)
+            where = None
         transfer = self._free.pop() if self._free else self._new_transfer()
+        turn = None if where is None else self._firsts.begin(where)
         if turn is not None:
             transfer.on_connected = functools.partial(self._firsts.end, where, turn)
         try:

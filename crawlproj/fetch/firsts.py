@@ -20,11 +20,13 @@ class Firsts:
     def __init__(self) -> None:
         self._turns: dict[Hashable, Turn] = {}
 
-    def begin(self, where: Hashable) -> Turn | None:
-        """The turn of who is the first to go there, and must end it; None for all others."""
-        if where in self._turns:
-            return None
-        turn = self._turns[where] = set()
+    def __contains__(self, where: Hashable) -> bool:
+        return where in self._turns
+
+    def begin(self, where: Hashable) -> Turn:
+        """The turn of who is the first to go there, and must end it."""
+        turn: Turn = set()
+        self._turns[where] = turn
         return turn
 
     async def wait(self, where: Hashable) -> None:
