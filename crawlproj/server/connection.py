@@ -297,6 +297,23 @@ def _is_cluster(info: Mapping[str, Any]) -> bool:
     return info.get("redis_mode") == "cluster" or info.get("cluster_enabled") == 1
 
 
+class Cluster(RedisCluster):
+    """One that says so when another task has closed the connection that a command was about to be
+    sent over, as all are closed when the masters are looked for again: redis-py fails with an
+    AttributeError then."""
+
+    async def execute_command(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return await super().execute_command(*args, **kwargs)
+        except AttributeError as error:
+            if error.obj is not None or error.name not in _OF_A_WRITER:
+                raise
+            raise exceptions.ConnectionError("closed before a command was sent") from error
+
+
+_OF_A_WRITER = ("writelines", "drain")
+
+
 async def _connect_cluster(url: str, options: Mapping[str, Any]) -> RedisCluster:
     if options.get("db") or "path" in options:
         raise ConfigError(
@@ -308,7 +325,7 @@ async def _connect_cluster(url: str, options: Mapping[str, Any]) -> RedisCluster
     # While one shard is without a master, the work on the others goes on.
     own["require_full_coverage"] = False
     async with explained(options):
-        client = RedisCluster(**own)
+        client = Cluster(**own)
     async with _closed_on_failure(client):
         async with explained(options):
             await client.initialize()

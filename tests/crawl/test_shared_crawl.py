@@ -269,11 +269,11 @@ def test_a_worker_that_joins_keeps_the_pace_and_limits_of_the_crawl(fleet: Fleet
 
 
 def test_a_slow_page_is_not_taken_for_a_dead_worker(fleet: Fleet) -> None:
-    spec = WebSpec(seed=3, hosts=3, pages=30, slow=0.2, slow_s=4.0, flaky=0.0)
+    spec = WebSpec(seed=3, hosts=3, pages=30, slow=0.2, slow_s=6.0, flaky=0.0)
     with DemoServer(spec) as web:
         for _ in range(2):
             fleet.start(
-                {"FRONTIER_LEASE_TIMEOUT": "1"},
+                {"FRONTIER_LEASE_TIMEOUT": "3"},
                 seeds=web.seeds[0],
                 scope="any",
                 delay=0,

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from redis.asyncio import Redis, RedisCluster
+from redis.exceptions import ConnectionError as RedisConnectionError
 from scrapy.settings import BaseSettings, Settings
 from scrapy_redis.connection import from_settings
 
@@ -24,7 +25,7 @@ from crawlproj.errors import (
     RedisUnavailable,
     RedisUnsuitable,
 )
-from crawlproj.server.connection import check, connect, mask, redis_url, resolve
+from crawlproj.server.connection import Cluster, check, connect, mask, redis_url, resolve
 from crawlproj.server.embedded import any_port
 from tests.servers import redis as servers
 from tests.servers.redis import RedisServer
@@ -224,11 +225,11 @@ class TestConnecting:
             assert await ping(f"unix://{tmp_path}/s.sock?db=3") is Redis
 
     async def test_a_cluster_is_recognised(self, redis_cluster: servers.RedisCluster) -> None:
-        assert await ping(redis_cluster.url) is RedisCluster
+        assert await ping(redis_cluster.url) is Cluster
 
     async def test_a_cluster_client_keeps_the_login(self, tmp_path: Path) -> None:
         with servers.RedisCluster(tmp_path, masters=1, password="secret") as cluster:
-            assert await ping(cluster.url) is RedisCluster
+            assert await ping(cluster.url) is Cluster
             assert await ping(f"redis://127.0.0.1:{cluster.nodes[0].port}", {"password": "secret"})
 
 
@@ -439,3 +440,18 @@ class WebServer:
     def __exit__(self, *_: object) -> None:
         self.thread.join()
         self.listener.close()
+
+
+@pytest.mark.parametrize(
+    ("holder", "name", "raised"),
+    [(None, "writelines", RedisConnectionError), (None, "other", AttributeError)],
+)
+async def test_a_connection_that_another_task_has_closed_is_an_outage(
+    monkeypatch: pytest.MonkeyPatch, holder: Any, name: str, raised: type[Exception]
+) -> None:
+    async def execute(*_: Any, **__: Any) -> Any:
+        return getattr(holder, name)
+
+    monkeypatch.setattr(RedisCluster, "execute_command", execute)
+    with pytest.raises(raised):
+        await Cluster(host="127.0.0.1", port=1).execute_command("PING")

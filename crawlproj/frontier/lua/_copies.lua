@@ -168,7 +168,7 @@ if CRAWL[20] then
     local after_ms = old_after_ms()
     local many = after_ms and redis.call('ZCOUNT', LEASED_AT, '-inf', NOW - after_ms) or 0
     if many == 0 then return {} end
-    local from = NOW % math.max(1, many - LOOKED_AT + 1)
+    local from = many > LOOKED_AT and NOW % many or 0
     return redis.call('ZRANGE', LEASED_AT, '-inf', NOW - after_ms, 'BYSCORE', 'LIMIT', from, LOOKED_AT, 'WITHSCORES')
   end
 
