@@ -6,7 +6,7 @@ alike. A user's own project never sees them.
 """
 
 BOT_NAME = "crawlproj"
-USER_AGENT = "crawlproj/0.6 (+https://example.com/bot)"
+USER_AGENT = "crawlproj/0.7 (+https://example.com/bot)"
 SPIDER_MODULES = ["crawlproj.spider"]
 ADDONS = {"crawlproj.addon.Addon": 0}
 

@@ -7,7 +7,7 @@ docs/settings.md; a misspelt one stops the start. Everything else is Scrapy's or
 import pipelines
 
 BOT_NAME = "crawlproj"
-USER_AGENT = "crawlproj/0.6 (+https://example.com/bot)"
+USER_AGENT = "crawlproj/0.7 (+https://example.com/bot)"
 SPIDER_MODULES = ["spiders"]
 NEWSPIDER_MODULE = "spiders"
 COMMANDS_MODULE = "crawlproj.commands"
