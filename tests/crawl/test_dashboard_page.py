@@ -21,6 +21,7 @@ from tests.servers.frontier import push_all
 from tests.servers.origin import Origin, Reply
 from tests.servers.redis import RedisServer
 
+expect.set_options(timeout=30_000)  # a loaded machine takes seconds for a look
 HOSTILE = "<img src=x onerror=\"document.title='hacked'\">"
 PHONE = {"width": 360, "height": 740}
 BEYOND = """

@@ -103,6 +103,43 @@ async def test_a_redis_that_hangs_is_told_of_before_it_is_given_up_and_asked_aga
         assert back.read_at_s > given_up.read_at_s
 
 
+async def test_one_slow_reading_is_not_followed_by_a_long_rest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(polling, "REST", 1000)
+    source = Source()
+
+    async def read() -> Any:
+        if source.reads in (0, 3):
+            await asyncio.sleep(0.2)  # a rest by these would be of 200 s
+        return await source()
+
+    channel = Channel(read, every_s=0.001)
+    async with channel.watched():
+        for number in range(6):
+            assert (await channel.next_news(number, 60.0)).number == number + 1
+
+
+async def test_what_has_just_changed_is_read_at_once_also_while_it_is_being_read() -> None:
+    source, goes_on = Source(), asyncio.Event()
+
+    async def read() -> Any:
+        before = await source()
+        await goes_on.wait()
+        return before
+
+    channels = Channels(lambda _: Channel(read, every_s=3600), most_viewers=9)
+    async with channels.watched("c") as channel:
+        async with asyncio.timeout(60):
+            while not source.reads:
+                await asyncio.sleep(0)
+        channels.read_now("c", "of which nobody watches any")
+        goes_on.set()
+        assert (await channel.next_news(1, 60.0)).value == 2
+        channels.read_now("c")
+        assert (await channel.next_news(2, 60.0)).value == 3
+
+
 async def _until_away(channel: Channel, news: News) -> News:
     while not news.error:
         news = await channel.next_news(news.number, SOON_S)
@@ -123,4 +160,22 @@ async def test_an_error_is_not_remembered() -> None:
     with pytest.raises(CrawlError):
         await remembered.get("a", source)
     source.error = None
+    assert await remembered.get("a", source) == 2
+
+
+async def test_an_answer_from_before_a_change_is_not_given_after_it() -> None:
+    source, remembered, goes_on = Source(), Remembered[int](for_s=60), asyncio.Event()
+
+    async def slowly() -> int:
+        before: int = await source()
+        await goes_on.wait()
+        return before
+
+    older = asyncio.ensure_future(remembered.get("a", slowly))
+    while not source.reads:
+        await asyncio.sleep(0)
+    remembered.forget("a")
+    assert await remembered.get("a", source) == 2
+    goes_on.set()
+    assert await older == 1
     assert await remembered.get("a", source) == 2

@@ -75,6 +75,10 @@ class Answers:
 
         return await self._statuses.get(crawl, read)
 
+    def forget_status(self, crawl: str) -> None:
+        """It has just been changed."""
+        self._statuses.forget(crawl)
+
     async def all_statuses(self) -> list[Status | str]:
         """How each stands; the name alone of one whose records are damaged."""
         found: list[Status | str] = []

@@ -254,6 +254,8 @@ class Dashboard:
         if not isinstance(given, dict):
             raise ConfigError("what was sent is no JSON object")
         done = await self._actions.do(action, crawl, given)
+        self._answers.forget_status(crawl)
+        self._channels.read_now(crawl, "")
         return JSONResponse({"done": done.is_done, "text": done.text}, 200 if done.is_done else 409)
 
 

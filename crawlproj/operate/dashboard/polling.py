@@ -1,15 +1,15 @@
 """Asks Redis for all who look, as often as for one, and not at all while nobody does.
 
 `Channel` is one thing that many may watch: it is read again and again as long as somebody does.
-What is asked for and not watched (`Remembered`) is read once for all who ask within a moment. Both
-leave Redis alone for many times as long as a reading took.
+What is asked for and not watched (`Remembered`) is read once for all who ask within a moment. A
+channel leaves Redis alone for many times as long as a reading takes.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -32,6 +32,10 @@ SILENT_S = 3.0
 REST = 25
 """A reading is followed by a rest of so many times its length: Redis is busy with us for at most a
 twenty-fifth of its time, however large the crawl."""
+
+COMPARED = 5
+"""The length of a reading is that of the shortest of the last so many. One alone may have been slow
+for any reason: the first connection, a machine that was busy with something else."""
 
 MOST_REMEMBERED = 200
 """Answers that are kept for others who ask the same."""
@@ -57,6 +61,8 @@ class Channel:
         self._viewers = 0
         self._task: asyncio.Task[None] | None = None
         self._changed = asyncio.Condition()
+        self._wanted = asyncio.Event()
+        self._took_s: deque[float] = deque(maxlen=COMPARED)
         self.news = News()
 
     @property
@@ -85,14 +91,25 @@ class Channel:
                 await self._changed.wait_for(lambda: self.news.number > after)
         return self.news
 
+    def read_now(self) -> None:
+        """Something has just changed: who watches sees it without waiting for the next reading."""
+        self._wanted.set()
+
     async def _run(self) -> None:
         while True:
+            self._wanted.clear()
             began_s = time.monotonic()
             await self._attempt()
-            took_s = time.monotonic() - began_s
-            # One that does not answer is not busy with us, and is asked again soon.
-            rest_s = self._every_s if self.news.error else took_s * REST
-            await asyncio.sleep(max(self._every_s - took_s, rest_s))
+            self._took_s.append(time.monotonic() - began_s)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._rest_s()):
+                    await self._wanted.wait()
+
+    def _rest_s(self) -> float:
+        # One that does not answer is not busy with us, and is asked again soon.
+        if self.news.error or len(self._took_s) == 1:
+            return self._every_s
+        return max(self._every_s - self._took_s[-1], min(self._took_s) * REST)
 
     async def _attempt(self) -> None:
         """Read once, and tell what came of it: also while nothing does."""
@@ -146,6 +163,12 @@ class Channels:
             if not channel.viewers:
                 self._open.pop(name, None)
 
+    def read_now(self, *names: str) -> None:
+        """Those of these names that are watched are read without waiting."""
+        for name in names:
+            if name in self._open:
+                self._open[name].read_now()
+
 
 class Remembered(Generic[T]):
     """Answers for all who ask the same within a moment, also while one is being read."""
@@ -165,10 +188,17 @@ class Remembered(Generic[T]):
                 self._answers.popitem(last=False)
         return await asyncio.shield(answer)
 
+    def forget(self, key: Hashable) -> None:
+        """What is remembered, or being read, is from before a change."""
+        self._answers.pop(key, None)
+
     def _ended(self, key: Hashable, answer: asyncio.Future[T]) -> None:
-        if answer.cancelled() or answer.exception() is not None:
-            self._answers.pop(key, None)
-        elif key in self._answers:
+        has_failed = answer.cancelled() or answer.exception() is not None
+        if self._answers.get(key, (0.0, None))[1] is not answer:
+            return
+        if has_failed:
+            del self._answers[key]
+        else:
             self._answers[key] = time.monotonic(), answer
 
 
