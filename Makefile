@@ -43,6 +43,8 @@ else
 	@$(BIN)/scrapy demo $(ARGS)
 endif
 
+# Six processes, and many more that they start, read what the first of them has compiled.
+test: export PYTHONDONTWRITEBYTECODE :=
 test: .venv/dev.ready
 	@$(BIN)/python -m pytest -n 6 --dist worksteal -q $(ARGS)
 

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from isal import igzip
 
 from crawlproj.operate.audit import RESOLUTION_S
 from crawlproj.operate.request_log import smallest_gap_s
@@ -23,7 +24,7 @@ SETTINGS = {
     "POLITENESS_BACKOFF": 0.1,
 }
 DELAY_S = 0.05
-BOMB = gzip.compress(bytes(60 * 1024 * 1024), 1)
+BOMB = igzip.compress(bytes(60 * 1024 * 1024))
 
 
 def xml(kind: str, locations: Iterable[str]) -> Reply:

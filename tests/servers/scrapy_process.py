@@ -19,11 +19,12 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import warnings
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, NoReturn
 
 from crawlproj import failpoints
 from crawlproj.config.environment import PLAIN_SCRAPY
@@ -242,7 +243,24 @@ def main() -> None:
     _serve(connection)
     from scrapy.cmdline import execute
 
-    execute()
+    try:
+        execute()
+    except SystemExit as end:
+        _end(end.code)
+
+
+def _end(code: object) -> NoReturn:
+    """What Python does at the end, but for taking every module apart: a fork would have to copy
+    nearly all of its memory for that."""
+    with suppress(KeyboardInterrupt):
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):
+            stream.flush()
+    if isinstance(code, str):
+        os.write(2, f"{code}\n".encode())
+    os._exit(code if isinstance(code, int) else 1 if code else 0)
 
 
 if __name__ == "__main__":

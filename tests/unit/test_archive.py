@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import surt as theirs  # type: ignore[import-untyped]
+from isal import igzip
 from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untyped]
 
 from crawlproj.output import folder
@@ -283,7 +284,7 @@ def forged(**changed: str) -> bytes:
         (forged(Content_Length="999999999999999"), "shorter than"),
         (gzip.compress(b"WARC/1.1\r\n" + b"x" * 200_000), "do not end"),
         (gzip.compress(b"something else"), "no WARC record"),
-        (gzip.compress(bytes(50_000_000)), "no WARC record"),
+        (igzip.compress(bytes(50_000_000)), "no WARC record"),
         (b"\x1f\x8b\x08 nothing", "gzip is damaged"),
         (b"not even packed", "gzip is damaged"),
     ],

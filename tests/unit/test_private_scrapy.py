@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import inspect
 from collections.abc import Callable, Iterator
@@ -36,6 +37,7 @@ class Module(NamedTuple):
         return str(self.path.relative_to(ROOT))
 
 
+@functools.cache
 def modules(*folders: Path) -> list[Module]:
     paths = (path for folder in folders for path in sorted(folder.rglob("*.py")))
     return [Module(path, ast.parse(path.read_text(encoding="utf-8"))) for path in paths]
@@ -43,12 +45,14 @@ def modules(*folders: Path) -> list[Module]:
 
 Look = Callable[[Module], Iterator[str]]
 
-HERE = modules(ENGINE)
-OTHERS = [
-    module
-    for module in modules(*(ROOT / name for name in ("crawlproj", "spiders", "pipelines")))
-    if ENGINE not in module.path.parents
-]
+
+def here() -> list[Module]:
+    return modules(ENGINE)
+
+
+def others() -> list[Module]:
+    found = modules(*(ROOT / name for name in ("crawlproj", "spiders", "pipelines")))
+    return [module for module in found if ENGINE not in module.path.parents]
 
 
 def is_private(name: str) -> bool:
@@ -111,23 +115,25 @@ def used(node: ast.ClassDef) -> Iterator[tuple[str, int]]:
 
 @pytest.mark.parametrize("look", [private_imports, private_attributes, inherited])
 def test_no_other_room_touches_what_scrapy_keeps_to_itself(look: Look) -> None:
-    found = [line for module in OTHERS for line in look(module)]
+    found = [line for module in others() for line in look(module)]
     assert not found, "\n".join(["belongs into crawlproj/engine, with a line in names.py:", *found])
 
 
 def test_whatever_is_private_here_is_listed() -> None:
-    derived = [line for module in HERE for line in inherited(module)]
+    derived = [line for module in here() for line in inherited(module)]
     unlisted = [line for line in derived if line.split()[-3] not in PRIVATE]
-    unlisted += [text for module in HERE for name, _, text in asked(module) if name not in PRIVATE]
+    unlisted += [
+        text for module in here() for name, _, text in asked(module) if name not in PRIVATE
+    ]
     assert not unlisted, "\n".join(["names.py does not list it:", *unlisted])
 
 
 def test_every_name_that_is_listed_is_there_and_in_use() -> None:
     assert list(names.missing(LISTED)) == []
-    here = [module for module in HERE if module.path.name != "names.py"]
+    users = [module for module in here() if module.path.name != "names.py"]
     words = {
         word
-        for module in here
+        for module in users
         for node in ast.walk(module.tree)
         for word in (
             getattr(node, "attr", None),
