@@ -118,7 +118,8 @@ def test_the_screen_of_status_obeys_keys_tells_of_urls_and_leaves_the_terminal_a
         assert terminal.process.poll() is None, "it stays until it is left"
         terminal.type("q")
         assert terminal.process.wait(60) == 0
-        assert LEFT_SCREEN in terminal.written and terminal.mode == terminal.before
+        wait_for(lambda: LEFT_SCREEN in terminal.written, "the screen is left")
+        assert terminal.mode == terminal.before
         assert "site: stopped after" in terminal.text
 
 

@@ -12,6 +12,8 @@ NAMED_TUPLES = {"_replace", "_asdict", "_fields"}
 
 ALLOWED = {
     ("servers/scrapy_process.py", "_exit"),  # of os
+    ("servers/scrapy_process.py", "_shutdown"),  # of threading: what Python itself does at the end
+    ("servers/scrapy_process.py", "_run_exitfuncs"),
     ("unit/test_pages.py", "_action_groups"),  # argparse has no public list of options
     ("unit/test_pages.py", "_group_actions"),
     ("contract/test_lean.py", "_InvalidOutput"),  # what Scrapy raises, and ours must, too
