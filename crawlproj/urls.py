@@ -20,6 +20,8 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes, urljoin
 import idna
 import tldextract
 
+from crawlproj.possessive import compiled
+
 MAX_LENGTH = 2083
 """Longest URL accepted, in characters after normalising; what Internet Explorer made customary."""
 
@@ -60,10 +62,9 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
 _NORMAL_ESCAPE = "%(?:[0189A-F][0-9A-F]|2[0-9A-CF]|3[A-F]|[46]0|5[B-E]|7[B-DF])"
 _CLEAN_PATH = rf"(?:/(?!\.)(?:[A-Za-z0-9\-._~!$&'()*+,:=@]++|{_NORMAL_ESCAPE})*+)++"
 _CLEAN_QUERY = rf"\?((?:[A-Za-z0-9\-._~!$&()*+,:=@/;?]++|{_NORMAL_ESCAPE})++)"
-_clean_relative = re.compile(rf"(?!//){_CLEAN_PATH}(?:{_CLEAN_QUERY})?").fullmatch
-_clean_absolute = re.compile(
-    rf"(https?://[A-Za-z0-9.:\-]++)({_CLEAN_PATH}(?:{_CLEAN_QUERY})?)?"
-).fullmatch
+_clean_relative = compiled(rf"(?!//){_CLEAN_PATH}(?:{_CLEAN_QUERY})?").fullmatch
+_ORIGIN = r"(https?://[A-Za-z0-9.:\-]++)"
+_clean_absolute = compiled(rf"{_ORIGIN}({_CLEAN_PATH}(?:{_CLEAN_QUERY})?)?").fullmatch
 
 # The union of the standard's percent-encode sets and of what RFC 3986 leaves out, so that
 # no client between here and the wire has a reason to rewrite the URL once more.
@@ -120,7 +121,7 @@ def param_pattern(names: Iterable[str]) -> re.Pattern[str]:
         else re.escape(name) + "(?:=.*)?"
         for name in names
     ]
-    return re.compile("|".join(alternatives) or r"(?!)", re.IGNORECASE)
+    return compiled("|".join(alternatives) or r"(?!)", re.IGNORECASE)
 
 
 DROPPED_PARAMS = param_pattern(SESSION_PARAMS + TRACKING_PARAMS)

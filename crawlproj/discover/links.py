@@ -19,6 +19,7 @@ from w3lib.encoding import html_body_declared_encoding, resolve_encoding, to_uni
 
 from crawlproj.discover.beginnings import Beginnings
 from crawlproj.discover.markup import HREFS, attributes_of, scanner, unescape
+from crawlproj.possessive import compiled
 from crawlproj.urls import MAX_LENGTH, Url, UrlError, normalise
 
 MAX_LINKS = 10_000
@@ -124,7 +125,7 @@ _refresh = re.compile(
 )
 # Of a meta tag that it is about robots or leads elsewhere, perhaps in entities.
 _MAY_MATTER = re.compile("robots|refresh|&", re.IGNORECASE)
-_candidate = re.compile(r"([^\s,]\S*[^\s,]|[^\s,])(?:\s[^,]*+)?+")
+_candidate = compiled(r"([^\s,]\S*[^\s,]|[^\s,])(?:\s[^,]*+)?+")
 HTML_SPACE = " \t\n\f\r"
 _NOFOLLOW, _NOINDEX = frozenset({"nofollow", "none"}), frozenset({"noindex", "none"})
 _spaces = re.compile(r"[\t\n\f\r][ \t\n\f\r]*+| [ \t\n\f\r]++")  # all but single blanks

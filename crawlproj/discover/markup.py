@@ -13,6 +13,8 @@ from functools import lru_cache
 from html.entities import html5
 from string import ascii_lowercase
 
+from crawlproj.possessive import compiled
+
 # The grammar of tags. Case is spelled out because that is twice as fast as ignoring it. No group
 # inside a possessive quantifier captures: Python 3.11 fails on that (SystemError, "report a bug").
 
@@ -80,7 +82,7 @@ def scanner(images: bool, texts: bool = False) -> re.Pattern[str]:
     text = f"(?:(?P<text>[^<]*+)(?=</[aA]{_STOP}))?" if texts else ""
     tags = _TAGS + _IMAGES if images else _TAGS
     special = ("a", "area", "title", "body", *tags, *_RAW_TEXT)
-    return re.compile(
+    return compiled(
         rf"""
         (?: [^<]*+
             < (?: /[a-zA-Z0-9]++>
@@ -111,7 +113,7 @@ def scanner(images: bool, texts: bool = False) -> re.Pattern[str]:
     )
 
 
-_one_attribute = re.compile(
+_one_attribute = compiled(
     rf"""[\x20\t\n\f\r/]*+(?P<name>[^\x20\t\n\f\r/>][^\x20\t\n\f\r/>=]*+)
     (?:{_WS}*+={_WS}*+(?P<value>{_VALUE})?)?""",
     re.VERBOSE,
@@ -123,7 +125,7 @@ _entity = re.compile(r"&(?:#[0-9]++;?|#[xX][0-9a-fA-F]++;?|[A-Za-z][A-Za-z0-9]*+
 @lru_cache
 def _start_tags() -> re.Pattern[str]:
     """One match a start tag, or a comment; what is inside raw text is passed over."""
-    return re.compile(
+    return compiled(
         rf"""
         < (?: {_COMMENT}
             | {"|".join(_element(tag, of_attributes=tag) for tag in _RAW_TEXT)}

@@ -18,6 +18,8 @@ from datetime import datetime
 from math import isnan
 from typing import NamedTuple
 
+from crawlproj.possessive import compiled
+
 MOST_BYTES = 50 * 1024 * 1024
 """How large a file may be, unpacked; by the protocol."""
 MOST_URLS = 50_000
@@ -142,7 +144,7 @@ def _tokens(prefix: str) -> re.Pattern[str]:
     """Elements of the namespace of the root, and some of others, by what they are called there:
     `image:loc` is no page. Comments are taken along, so that nothing inside one is found."""
     own = f"{re.escape(prefix)}:" if prefix else ""
-    return re.compile(
+    return compiled(
         rf"{COMMENT}"
         rf"|<{own}(?P<name>loc|lastmod|priority)\s{{0,100}}+>(?P<text>{TEXT})</{own}(?P=name)"
         rf"|(?P<begin><{own}(?:url|sitemap)[\s>])"

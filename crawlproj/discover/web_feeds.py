@@ -16,6 +16,7 @@ from crawlproj.discover import sitemaps
 from crawlproj.discover.conditional import seconds_of
 from crawlproj.discover.sitemaps import Entry, Sitemap
 from crawlproj.errors import CrawlError
+from crawlproj.possessive import compiled
 from crawlproj.urls import absolute
 
 _HEAD = 4096
@@ -106,7 +107,7 @@ def _tokens(prefix: str) -> re.Pattern[str]:
     and quoted HTML are taken along, so that nothing inside is found."""
     name = f"{re.escape(prefix)}:" if prefix else ""
     inside = r"(?:[\s/][^<>]{0,8192}+)?+>"
-    return re.compile(
+    return compiled(
         rf"{sitemaps.COMMENT}"
         rf"|<!\[CDATA\[[^\]]*+(?:\](?!\]>)[^\]]*+)*+(?:\]\]>|\Z)"
         rf"|(?P<begin><{name}(?:item|entry){inside})"

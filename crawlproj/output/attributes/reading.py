@@ -18,6 +18,7 @@ from crawlproj.output.attributes.facts import (
 )
 from crawlproj.output.attributes.structured import Structured, names_in, types_of
 from crawlproj.output.attributes.text import language_of, main_text
+from crawlproj.possessive import compiled
 
 NAMES = (
     *("title", "description", "language", "published", "modified", "author", "owner", "text"),
@@ -66,7 +67,7 @@ _SIGNS = (
 """Of a copyright. To look for each takes a tenth of what a pattern for all takes."""
 _YEAR_FOLLOWS = re.compile(r"...\s*(?:19|20)\d\d")
 _YEARS = r"(?:(?:19|20)\d\d(?:\s*[-–—,/]\s*(?:(?:19|20)?\d\d|present|today|heute))?)"
-_OWNER = re.compile(
+_OWNER = compiled(
     # Nothing of it is given back (`*+`): a list of years can be read in a million ways.
     rf"(?:©|\(c\)|copyright|by|{_YEARS}|[\s,:;.|–-])*+(?P<name>[^\W\d_][^|•·©\n]{{1,120}}?)"
     rf"(?=\s*(?:[|•·©]|{_YEARS}|all rights|alle rechte|tous droits|todos los|tutti i|\.\s|\.?$))",
