@@ -110,7 +110,7 @@ class Client:
         try:
             self._begin(transfer, call, gate, resolved)
             code, text = await self._run(transfer)
-            if transfer.is_held_back:
+            if transfer.is_held_back and transfer.error is None:  # nor broken off
                 self._begin(transfer, call, gate, resolved, is_fresh=True)
                 code, text = await self._run(transfer)
             return self._judged(transfer, call, gate, code, text)
