@@ -253,6 +253,17 @@ class Transfer:
         return self._is_sent and not self._opened
 
     @property
+    def may_go_again(self) -> bool:
+        """Whether it was held back, and not broken off as well."""
+        return self.is_held_back and self.error is None
+
+    @property
+    def is_over_shared(self) -> bool:
+        """Whether its connection is one that can have many exchanges at a time."""
+        connection = self._kept.find(self._line)
+        return connection is not None and bool(connection.is_shared)
+
+    @property
     def is_silent(self) -> bool:
         """Whether nothing has come yet."""
         return self.head is None and not self._lines

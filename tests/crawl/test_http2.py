@@ -308,6 +308,22 @@ async def test_a_server_that_says_goodbye_between_two_requests_costs_no_page(
         assert origin.times_asked("/") == 5
 
 
+async def test_a_server_that_says_goodbye_has_one_more_connection_and_not_one_for_each_page(
+    authority: Authority, trusting: dict[str, Any]
+) -> None:
+    """Of the second in which libcurl would offer the one that is of no use."""
+    tls = authority.issue("127.0.0.1")
+    with H2Origin({}, tls=tls, default=Reply(body=PAGE), leaves_after_s=0.02) as origin:
+        async with client(settings=trusting) as asking:
+            await get(asking, origin.url("/"))
+            while not origin.goodbyes:
+                await asyncio.sleep(0.01)
+            origin.leaves_after_s = None
+            for _ in range(5):
+                assert (await get(asking, origin.url("/"))).body == PAGE
+        assert origin.protocols() == ["h2"] * 2
+
+
 async def test_a_stream_that_is_broken_off_costs_no_connection(
     origin: H2Origin, trusting: dict[str, Any]
 ) -> None:
