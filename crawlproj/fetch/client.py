@@ -255,7 +255,8 @@ class Client:
         if is_plain_close(code, text) and transfer.head and transfer.head.ends_by_closing:
             return transfer.answer()
         error = named(code, text, has_head=transfer.head is not None)
-        if isinstance(error, BadResponse) and transfer.is_secure and transfer.is_over_kept:
+        is_headless = transfer.head is None and transfer.is_over_kept
+        if isinstance(error, BadResponse) and transfer.is_secure and is_headless:
             # It may be the rest of another answer, so it is asked for again, over a new connection.
             self._talkers.add(endpoint_of(call.url))
             raise DownloadFailedError(f"after another answer: {error}")

@@ -6,14 +6,14 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from itertools import pairwise
 from typing import Any
 
 import pytest
 from scrapy.exceptions import DownloadFailedError, DownloadTimeoutError, ResponseDataLossError
 
-from crawlproj.errors import AddressRefused, BadCertificate
+from crawlproj.errors import AddressRefused, BadCertificate, BadResponse
 from crawlproj.fetch import curl_loop, sockets
 from crawlproj.fetch.client import Client, can_http3
 from crawlproj.fetch.exchange import Answer
@@ -306,6 +306,19 @@ async def test_a_server_that_says_goodbye_between_two_requests_costs_no_page(
                 while origin.goodbyes <= number:
                     await asyncio.sleep(0.01)
         assert origin.times_asked("/") == 5
+
+
+async def test_a_page_with_bad_chunks_does_not_make_a_talker_of_its_host(
+    authority: Authority, trusting: dict[str, Any]
+) -> None:
+    bad = Raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n")
+    tls = authority.issue("127.0.0.1")
+    with H2Origin({"/bad": bad}, tls=tls, default=Reply(body=PAGE)) as origin:
+        async with client(settings=trusting, http="1.1") as asking:
+            for path in ("/", "/bad", "/", "/"):
+                with suppress(BadResponse) if path == "/bad" else nullcontext():
+                    await get(asking, origin.url(path))
+        assert origin.protocols() == ["http/1.1"] * 2
 
 
 async def test_a_server_that_says_goodbye_has_one_more_connection_and_not_one_for_each_page(
