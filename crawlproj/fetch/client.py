@@ -110,8 +110,11 @@ class Client:
         try:
             self._begin(transfer, call, gate, resolved)
             code, text = await self._run(transfer)
-            if transfer.is_held_back:
-                self._begin(transfer, call, gate, resolved, is_fresh=True)
+            if transfer.may_go_again and transfer.is_over_shared:
+                self._begin(transfer, call, gate, resolved, (pycurl.FORBID_REUSE, 1))
+                code, text = await self._run(transfer)
+            if transfer.may_go_again:
+                self._begin(transfer, call, gate, resolved, (pycurl.FRESH_CONNECT, 1))
                 code, text = await self._run(transfer)
             return self._judged(transfer, call, gate, code, text)
         finally:
@@ -209,10 +212,11 @@ class Client:
         call: Call,
         gate: Gate,
         resolved: str | None,
-        *,
-        is_fresh: bool = False,
+        *again: tuple[int, Any],
     ) -> None:
-        """Make it ready; a fresh one has a connection of its own."""
+        """Make it ready. Again, after it was held back, it has libcurl close the connection that
+        was of no use, if that is shared, and then open one of its own: libcurl would offer what is
+        shared to each request of a second, and they would have a new connection each."""
         is_alone = bool(self._talkers) and endpoint_of(call.url) in self._talkers
         is_secure = call.url[:6].lower() == "https:"
         host = endpoint_of(call.url).host if is_secure else ""
@@ -224,8 +228,8 @@ class Client:
                 share=self._tls.sessions(host) if is_secure else None,
                 special=[
                     *(self._tls.client_options(host) if is_secure else ()),
-                    *([(pycurl.FRESH_CONNECT, 1)] if is_fresh or is_alone else ()),
-                    *([(pycurl.FORBID_REUSE, 1)] if is_alone else ()),
+                    *([(pycurl.FRESH_CONNECT, 1), (pycurl.FORBID_REUSE, 1)] if is_alone else ()),
+                    *again,
                 ],
             )
         except (pycurl.error, TypeError, ValueError) as error:
@@ -251,7 +255,8 @@ class Client:
         if is_plain_close(code, text) and transfer.head and transfer.head.ends_by_closing:
             return transfer.answer()
         error = named(code, text, has_head=transfer.head is not None)
-        if isinstance(error, BadResponse) and transfer.is_secure and transfer.is_over_kept:
+        is_headless = transfer.head is None and transfer.is_over_kept
+        if isinstance(error, BadResponse) and transfer.is_secure and is_headless:
             # It may be the rest of another answer, so it is asked for again, over a new connection.
             self._talkers.add(endpoint_of(call.url))
             raise DownloadFailedError(f"after another answer: {error}")

@@ -252,7 +252,8 @@ class _Page:
 
 
 def _bind_address(value: Any) -> tuple[str, int] | None:
-    return (value, 0) if isinstance(value, str) else value or None
+    """Often a list, where it has come from JSON."""
+    return (value, 0) if isinstance(value, str) else tuple(value) if value else None
 
 
 def _sent_headers(request: Request) -> list[tuple[bytes, bytes]]:

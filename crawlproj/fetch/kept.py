@@ -23,9 +23,16 @@ import sys
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from typing import NamedTuple
 
-Line = tuple[str, int, int]
-"""Address and port of the server, and our own port: no two connections at a time share them."""
+
+class Line(NamedTuple):
+    """No two connections at a time share it: two of our own addresses may have the same port."""
+
+    address: str = ""
+    port: int = 0
+    own_address: str = ""
+    own_port: int = 0
 
 
 @dataclass(slots=True)
@@ -78,7 +85,7 @@ class KeptConnections:
             del self._known[next(iter(self._known))]  # unused for longest: most probably closed
         self._known.pop(line, None)
         for fd in opened:
-            if len(opened) == 1 or _own_port(fd) == line[2]:
+            if len(opened) == 1 or _own_port(fd) == line.own_port:
                 self._known[line] = Connection(fd)
 
     def find(self, line: Line) -> Connection | None:
@@ -96,7 +103,7 @@ class KeptConnections:
         known.is_resting = is_spoilt and bool(known.is_shared)
         if known.is_resting:
             # libcurl would offer one that is shared again until it finds it closed.
-            _end(known.fd, line[2])
+            _end(known.fd, line.own_port)
         return is_spoilt
 
 

@@ -133,7 +133,7 @@ class Transfer:
         self._size = 0
         self._informational = 0
         self._opened: list[int] = []
-        self._line: Line = ("", 0, 0)
+        self._line = Line()
         self._is_sent = False
         self._is_stopped = False
         self.is_held_back = False
@@ -253,6 +253,17 @@ class Transfer:
         return self._is_sent and not self._opened
 
     @property
+    def may_go_again(self) -> bool:
+        """Whether it was held back, and not broken off as well."""
+        return self.is_held_back and self.error is None
+
+    @property
+    def is_over_shared(self) -> bool:
+        """Whether its connection is one that can have many exchanges at a time."""
+        connection = self._kept.find(self._line)
+        return connection is not None and bool(connection.is_shared)
+
+    @property
     def is_silent(self) -> bool:
         """Whether nothing has come yet."""
         return self.head is None and not self._lines
@@ -275,9 +286,9 @@ class Transfer:
             self.error = DownloadConnectionRefusedError(str(error))
         return _NO_SOCKET
 
-    def _on_sending(self, address: str, _own: str, port: int, own_port: int) -> int:
+    def _on_sending(self, address: str, own: str, port: int, own_port: int) -> int:
         """The connection stands: the last moment before the request goes out."""
-        self._line = (address, port, own_port)
+        self._line = Line(address, port, own, own_port)
         if self._is_sent:
             self._refuse_to_repeat()
         elif not self._may_send():
@@ -342,7 +353,7 @@ class Transfer:
                 return self._fail(BadResponse(f"more than {INFORMATIONAL} responses 1xx"))
             return None
         protocol = _PROTOCOLS.get(found[1]) or f"HTTP/{found[1].decode()}"
-        self.head = Head(status, protocol, self._line[0], lines)
+        self.head = Head(status, protocol, self._line.address, lines)
         return self._ask(self._call.on_head, self.head)
 
     def _on_body(self, piece: bytes) -> int | None:

@@ -36,7 +36,7 @@ from scrapy.utils.test import get_crawler
 
 from crawlproj.errors import BadRequest, BadResponse
 from crawlproj.fetch import unpacking
-from crawlproj.fetch.handler import SafeDownloadHandler
+from crawlproj.fetch.handler import SafeDownloadHandler, _bind_address
 from crawlproj.fetch.unpacking import MOST_PARTS, WINDOW_BYTES, TooLarge, Unreadable, unpack
 from crawlproj.fetch.wire import Wire
 from tests.servers.clients import call, client
@@ -442,8 +442,11 @@ async def test_a_page_as_it_went_over_the_wire_is_kept_for_who_asks() -> None:
     assert (kept.body, kept.address, kept.protocol) == (body, "127.0.0.1", "HTTP/1.1")
 
 
+@pytest.mark.parametrize("kind", [tuple, list])
 @pytest.mark.parametrize("where", ["setting", "meta"])
-async def test_the_address_that_a_request_comes_from_can_be_chosen(where: str) -> None:
+async def test_the_address_that_a_request_comes_from_can_be_chosen(
+    tmp_path: Path, where: str, kind: Callable[[Any], Any]
+) -> None:
     class Peers(ThreadedServer):
         async def _converse(
             self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -455,11 +458,13 @@ async def test_the_address_that_a_request_comes_from_can_be_chosen(where: str) -
             writer.close()
 
     own = "127.0.0.77"
-    with Peers() as server:
-        meta = {"bindaddress": (own, 0)} if where == "meta" else {}
-        settings = {"DOWNLOAD_BIND_ADDRESS": own} if where == "setting" else {}
-        response = await fetch(Request(f"http://{server.host}/", meta=meta), **settings)
-    assert response.body == own.encode()
+    with Peers() as server, Peers(tls=Authority(tmp_path).issue("127.0.0.1")) as secure:
+        meta = {"bindaddress": kind((own, 0))} if where == "meta" else {}
+        settings = {"DOWNLOAD_BIND_ADDRESS": kind((own, 0))} if where == "setting" else {}
+        for url in (f"http://{server.host}/", f"https://{secure.host}/"):
+            response = await fetch(Request(url, meta=meta), **settings)
+            assert response.body == own.encode()
+    assert _bind_address(own) == (own, 0)
 
 
 @pytest.mark.parametrize(

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from itertools import pairwise
 from typing import Any
 
 import pytest
 from scrapy.exceptions import DownloadFailedError, DownloadTimeoutError, ResponseDataLossError
 
-from crawlproj.errors import AddressRefused, BadCertificate
+from crawlproj.errors import AddressRefused, BadCertificate, BadResponse
 from crawlproj.fetch import curl_loop, sockets
 from crawlproj.fetch.client import Client, can_http3
 from crawlproj.fetch.exchange import Answer
+from crawlproj.fetch.kept import KeptConnections, Line
 from tests.servers.clients import Answers, call, client
 from tests.servers.fleet import Fleet
 from tests.servers.h2_origin import H2Origin
 from tests.servers.h3_origin import h3_origin
 from tests.servers.origin import HANG, RESET, Origin, Raw, Reply, Route
 from tests.servers.redis import wait_for
+from tests.servers.threaded import ThreadedServer
 from tests.servers.tls import Authority
 
 PAGE = b"<title>good</title>" * 50
@@ -238,6 +241,58 @@ async def test_a_kept_connection_that_was_closed_costs_no_page() -> None:
         assert len(origin.requests()) == 5
 
 
+class ClosesOne(ThreadedServer):
+    """Keeps the connections that come from one address, and closes the others after an answer."""
+
+    KEPT = "127.0.0.78"
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        is_kept = True
+        with suppress(asyncio.IncompleteReadError):
+            while is_kept:
+                await reader.readuntil(b"\r\n\r\n")
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage")
+                await writer.drain()
+                is_kept = writer.get_extra_info("peername")[0] == self.KEPT
+        writer.close()
+
+
+async def test_connections_from_two_own_addresses_are_told_apart_though_their_ports_are_alike() -> (
+    None
+):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.77", 0))
+        own_port = probe.getsockname()[1]
+    with ClosesOne() as server:
+        async with client() as asking:
+            for own in ("127.0.0.77", ClosesOne.KEPT, "127.0.0.77"):
+                answer = await get(asking, f"http://{server.host}/", bind=(own, own_port))
+                assert answer.body == b"page"
+                await asyncio.sleep(0.05)
+
+
+async def test_a_request_that_is_held_back_as_all_are_broken_off_does_not_go_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    page = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage"
+    with Origin({}, default=Raw(page)) as origin:
+        async with client() as asking:
+            await get(asking, origin.url("/"))
+            await asyncio.sleep(0.05)
+            is_spoilt = KeptConnections.is_spoilt
+            broken_off = []
+
+            def spoilt(kept: KeptConnections, line: Line) -> bool:
+                loop = asyncio.get_running_loop()
+                loop.call_soon(lambda: broken_off.append(asking.break_off()))
+                return is_spoilt(kept, line)
+
+            monkeypatch.setattr(KeptConnections, "is_spoilt", spoilt)
+            with pytest.raises(DownloadFailedError, match="broken off"):
+                await get(asking, origin.url("/"))
+        assert (broken_off, len(origin.requests())) == ([1], 1)
+
+
 async def test_a_server_that_says_goodbye_between_two_requests_costs_no_page(
     authority: Authority, trusting: dict[str, Any]
 ) -> None:
@@ -251,6 +306,35 @@ async def test_a_server_that_says_goodbye_between_two_requests_costs_no_page(
                 while origin.goodbyes <= number:
                     await asyncio.sleep(0.01)
         assert origin.times_asked("/") == 5
+
+
+async def test_a_page_with_bad_chunks_does_not_make_a_talker_of_its_host(
+    authority: Authority, trusting: dict[str, Any]
+) -> None:
+    bad = Raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n")
+    tls = authority.issue("127.0.0.1")
+    with H2Origin({"/bad": bad}, tls=tls, default=Reply(body=PAGE)) as origin:
+        async with client(settings=trusting, http="1.1") as asking:
+            for path in ("/", "/bad", "/", "/"):
+                with suppress(BadResponse) if path == "/bad" else nullcontext():
+                    await get(asking, origin.url(path))
+        assert origin.protocols() == ["http/1.1"] * 2
+
+
+async def test_a_server_that_says_goodbye_has_one_more_connection_and_not_one_for_each_page(
+    authority: Authority, trusting: dict[str, Any]
+) -> None:
+    """Of the second in which libcurl would offer the one that is of no use."""
+    tls = authority.issue("127.0.0.1")
+    with H2Origin({}, tls=tls, default=Reply(body=PAGE), leaves_after_s=0.02) as origin:
+        async with client(settings=trusting) as asking:
+            await get(asking, origin.url("/"))
+            while not origin.goodbyes:
+                await asyncio.sleep(0.01)
+            origin.leaves_after_s = None
+            for _ in range(5):
+                assert (await get(asking, origin.url("/"))).body == PAGE
+        assert origin.protocols() == ["h2"] * 2
 
 
 async def test_a_stream_that_is_broken_off_costs_no_connection(

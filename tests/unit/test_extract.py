@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,22 @@ def test_a_list_is_bounded_though_its_elements_lie_within_each_other() -> None:
     page = "<div>" * 100 + "x" * 15_000 + "</div>" * 100
     [found] = read('all = { css = "div", list = true }', page).values()
     assert 100_000 < len("".join(found["all"])) <= MAX_LIST
+
+
+@pytest.mark.parametrize("inside", ["<b>a b</b>", "<b></b>", "<!-- a -->"])
+def test_elements_within_each_other_take_no_longer_to_read_than_a_large_page(inside: str) -> None:
+    """Also where a regex leaves nothing of them: 900 of these took minutes."""
+    page = "<div>" * 900 + inside * 30_000 + "</div>" * 900
+    rules = "one = { css = 'div', regex = '[$][0-9]' }"
+    began_s = time.thread_time()
+    assert read(rules, page) == {"page": {"one": None}}
+    assert time.thread_time() - began_s < 5
+
+
+def test_the_text_of_an_element_has_no_comments_and_a_comment_has_its_own() -> None:
+    page = "<p>a <!-- b --><i>c</i> d<?e?> f</p> g"
+    rules = "text = 'p'\ncomment = { xpath = '//comment()' }"
+    assert read(rules, page) == {"page": {"text": "a c d f", "comment": "b"}}
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from crawlproj.fetch.kept import KeptConnections, Line
 
 def test_connections_are_forgotten_by_how_long_they_were_not_used() -> None:
     kept = KeptConnections(1)  # knows two
-    lines: list[Line] = [("127.0.0.1", 80, own_port) for own_port in (1, 2, 3)]
+    lines = [Line("127.0.0.1", 80, "127.0.0.1", own_port) for own_port in (1, 2, 3)]
     kept.note(lines[0], [11])
     kept.note(lines[1], [12])
     assert not kept.is_spoilt(lines[0])

@@ -18,6 +18,9 @@ MOST_VALUES = 1000
 """Of a list."""
 MAX_LIST = 200_000
 """Characters of a list: elements may lie within each other, and each has the text of all in it."""
+MOST_STEPS = 300_000
+"""From a tag to the next, for all values of a field: of elements within each other it would take as
+many as there are of both, an hour for a page of 10 MB, whatever a regex leaves of their text."""
 
 MOST_DIGITS = 20
 """Of a whole number; no column has room for more."""
@@ -58,8 +61,9 @@ def fields_of(record: Record, root: Any, url: str) -> dict[str, Any] | None:
 def _values(field: Field, root: Any, url: str) -> Iterator[Value]:
     found = field.find(root)
     room = MAX_LIST
+    steps = iter(range(MOST_STEPS))
     for one in (found if isinstance(found, list) else [found])[:MOST_VALUES]:
-        text = _matched(_text_of(one)[:MAX_VALUE], field.regex)
+        text = _matched(_text_of(one, steps)[:MAX_VALUE], field.regex)
         room -= len(text)
         if room < 0:
             return
@@ -68,14 +72,32 @@ def _values(field: Field, root: Any, url: str) -> Iterator[Value]:
             yield value
 
 
-def _text_of(found: Any) -> str:
-    """Of an element, all its text; on one line."""
+def _text_of(found: Any, steps: Iterator[int]) -> str:
+    """Of an element, all its text, as far as the steps go; on one line."""
     if isinstance(found, float) and found.is_integer():
         found = int(found)
-    text = found if isinstance(found, str) else None
-    if text is None:
-        text = "".join(found.itertext()) if hasattr(found, "itertext") else str(found)
+    if not etree.iselement(found):
+        text = str(found)
+    elif isinstance(found.tag, str):
+        text = _text_within(found, steps)
+    else:  # a comment
+        text = found.text or ""
     return " ".join(text.split())
+
+
+def _text_within(element: Any, steps: Iterator[int]) -> str:
+    """At most so much more than MAX_VALUE as there may be space in it."""
+    pieces, room = [], 5 * MAX_VALUE
+    walk = etree.iterwalk(element, events=("start", "end", "comment", "pi"))
+    for _, (event, node) in zip(steps, walk, strict=False):
+        # lxml's itertext takes ten times as long to pass over a comment.
+        piece = node.text if event == "start" else node.tail if node is not element else None
+        if piece:
+            pieces.append(piece)
+            room -= len(piece)
+            if room < 0:
+                break
+    return "".join(pieces)
 
 
 def _matched(text: str, regex: re.Pattern[str] | None) -> str:
