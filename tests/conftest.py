@@ -14,12 +14,19 @@ import pytest
 from redis import Redis
 
 from crawlproj.config.environment import PLAIN_SCRAPY
+from tests.servers import scrapy_process
 from tests.servers.redis import RedisCluster, RedisServer
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts what is to run in the background with SIGINT ignored. Processes that tests
     # start would inherit that, and those that are told to end by it never would.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure() -> None:
+    """The first of the processes has the servers that the others ask for commands."""
+    if scrapy_process.SHARED not in os.environ:
+        scrapy_process.listen_for_all()
 
 
 def pytest_collection_finish() -> None:
