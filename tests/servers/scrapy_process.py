@@ -279,8 +279,20 @@ def _load() -> None:
         importlib.import_module(name)
     assert "twisted.internet.reactor" not in sys.modules, "each command installs its own"
     assert "duckdb" not in sys.modules, "name the module that imports it in OF_DUCKDB"
+    _remember_commands()
     gc.collect()
     gc.freeze()
+
+
+def _remember_commands() -> None:
+    """What is no command, of all that Scrapy asks about at each start: abstract classes keep that,
+    and for a process that was forked to know it already is a third of what it starts with."""
+    from scrapy.commands import ScrapyCommand
+
+    for module in (name for name in list(sys.modules) if name.startswith("scrapy.commands")):
+        for kept in vars(sys.modules[module]).values():
+            if isinstance(kept, type):
+                issubclass(kept, ScrapyCommand)
 
 
 def main() -> None:
