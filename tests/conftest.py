@@ -29,10 +29,15 @@ def pytest_configure() -> None:
         scrapy_process.listen_for_all()
 
 
+def pytest_collectstart() -> None:
+    gc.disable()  # until all tests are there: it would look at each of them again and again
+
+
 def pytest_collection_finish() -> None:
     """Six thousand tests live as long as the process: the collector need not look at them again."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_unconfigure() -> None:
