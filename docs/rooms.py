@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -72,6 +73,7 @@ def room_of(module: str) -> str:
     return module.partition("/")[0].removesuffix(".py")
 
 
+@functools.cache
 def edges() -> list[Edge]:
     """Every import of one module of the package by another, once; those for types alone count."""
     found = {

@@ -14,6 +14,7 @@ import pytest
 from redis import Redis
 
 from crawlproj.config.environment import PLAIN_SCRAPY
+from tests.servers import scrapy_process
 from tests.servers.redis import RedisCluster, RedisServer
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -22,10 +23,21 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_configure() -> None:
+    """The first of the processes has the servers that the others ask for commands."""
+    if scrapy_process.SHARED not in os.environ:
+        scrapy_process.listen_for_all()
+
+
+def pytest_collectstart() -> None:
+    gc.disable()  # until all tests are there: it would look at each of them again and again
+
+
 def pytest_collection_finish() -> None:
     """Six thousand tests live as long as the process: the collector need not look at them again."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_unconfigure() -> None:

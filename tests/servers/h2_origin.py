@@ -66,7 +66,8 @@ class H2Origin(Origin):
         conversation = _Conversation(self, reader, writer)
         with suppress(ConnectionError, ProtocolError, asyncio.CancelledError):
             await conversation.run()
-        writer.transport.abort()
+        with suppress(AttributeError):  # of Python 3.11.2, where the client has closed it
+            writer.transport.abort()
 
 
 class _Conversation:

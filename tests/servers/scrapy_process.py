@@ -14,6 +14,7 @@ import importlib
 import json
 import os
 import pkgutil
+import select
 import signal
 import socket
 import subprocess
@@ -31,6 +32,8 @@ from crawlproj.config.environment import PLAIN_SCRAPY
 from tests.servers import scrapy_client
 
 PROJECT = Path(__file__).parents[2]
+SHARED = "SCRAPY_SERVERS"
+"""The environment variable with the folder in which the servers listen."""
 BEFORE_START = ("LD_PRELOAD",)
 """Variables that are read when Python is loaded."""
 
@@ -147,28 +150,50 @@ def _text(file: IO[bytes]) -> str:
     return file.read().decode()
 
 
+def listen_for_all() -> None:
+    """Have one pair of servers asked by all the processes of a run of tests: what they import takes
+    three seconds of a processor. They import it when they are first asked for a command."""
+    folder = tempfile.TemporaryDirectory()
+    atexit.register(folder.cleanup)
+    for plain in ("", "1"):
+        _start_server(str(Path(folder.name) / f"plain{plain}"), plain)
+    os.environ[SHARED] = folder.name
+
+
 @functools.cache
 def server(plain: str = "") -> socket.socket:
-    """The connection to a server of this test process: which of Scrapy's parts are ours is decided
-    when they are loaded, so there is one with and one without."""
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.servers.scrapy_process", str(theirs.fileno())],
-        cwd=PROJECT,
-        env={**os.environ, "PYTHONPATH": str(PROJECT), PLAIN_SCRAPY: plain},
-        stdin=subprocess.DEVNULL,
-        pass_fds=[theirs.fileno()],
-    )
-    theirs.close()
+    """A connection to a server: which of Scrapy's parts are ours is decided when they are loaded,
+    so there is one with and one without."""
+    if SHARED not in os.environ:
+        listen_for_all()
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    connection.connect(str(Path(os.environ[SHARED]) / f"plain{plain}"))
+    atexit.register(connection.close)
+    return connection
+
+
+def _start_server(path: str, plain: str) -> None:
+    """One that listens at that path for as long as this process lives."""
+    life, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    with theirs, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
+        listening.bind(path)
+        listening.listen(64)
+        numbers = (theirs.fileno(), listening.fileno())
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.servers.scrapy_process", *map(str, numbers)],
+            cwd=PROJECT,
+            env={**os.environ, "PYTHONPATH": str(PROJECT), PLAIN_SCRAPY: plain},
+            stdin=subprocess.DEVNULL,
+            pass_fds=numbers,
+        )
     atexit.register(process.wait)
-    atexit.register(ours.close)  # first: the server ends when nobody can ask any more
-    return ours
+    atexit.register(life.close)  # first: the server ends with it
 
 
 # The server
 
 
-def _serve(connection: socket.socket) -> None:
+def _serve(life: socket.socket, listening: socket.socket) -> None:
     """Fork for each request; returns in the child alone, as the command that was asked for."""
     statuses: dict[int, int] = {}
 
@@ -179,20 +204,21 @@ def _serve(connection: socket.socket) -> None:
                 ended, status = os.waitpid(pid, os.WNOHANG)
                 if ended:
                     told = statuses.pop(pid)
-                    os.write(told, str(status).encode())
+                    with suppress(BrokenPipeError):  # who asked has ended
+                        os.write(told, str(status).encode())
                     os.close(told)
 
     signal.signal(signal.SIGCHLD, reap)
+    clients: list[socket.socket] = []
     while True:
-        request, fds, _, _ = socket.recv_fds(connection, REQUEST_BYTES, 4)
-        if not request:
-            os._exit(0)
+        request, fds = _next_request(life, listening, clients)
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
         pid = os.fork()
         if not pid:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
-            connection.close()
+            for one in (life, listening, *clients):
+                one.close()
             for other in (*statuses.values(), fds[3]):
                 os.close(other)
             _become(json.loads(request), fds[:3])
@@ -200,8 +226,28 @@ def _serve(connection: socket.socket) -> None:
         for fd in fds[:3]:
             os.close(fd)
         statuses[pid] = fds[3]
-        os.write(fds[3], f"{pid}\n".encode())
+        with suppress(BrokenPipeError):
+            os.write(fds[3], f"{pid}\n".encode())
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
+
+
+def _next_request(
+    life: socket.socket, listening: socket.socket, clients: list[socket.socket]
+) -> tuple[bytes, list[int]]:
+    """What one of the clients asks for, and the files that come with it."""
+    while True:
+        can_be_read = select.select([life, listening, *clients], [], [])[0]
+        if life in can_be_read:
+            os._exit(0)
+        if listening in can_be_read:
+            clients.append(listening.accept()[0])
+        for client in (one for one in clients if one in can_be_read):
+            request, fds, _, _ = socket.recv_fds(client, REQUEST_BYTES, 4)
+            if request:
+                return request, fds
+            clients.remove(client)
+            client.close()
+            break
 
 
 def _become(request: dict[str, object], files: list[int]) -> None:
@@ -233,14 +279,28 @@ def _load() -> None:
         importlib.import_module(name)
     assert "twisted.internet.reactor" not in sys.modules, "each command installs its own"
     assert "duckdb" not in sys.modules, "name the module that imports it in OF_DUCKDB"
+    _remember_commands()
     gc.collect()
     gc.freeze()
 
 
+def _remember_commands() -> None:
+    """What is no command, of all that Scrapy asks about at each start: abstract classes keep that,
+    and for a process that was forked to know it already is a third of what it starts with."""
+    from scrapy.commands import ScrapyCommand
+
+    for module in (name for name in list(sys.modules) if name.startswith("scrapy.commands")):
+        for kept in vars(sys.modules[module]).values():
+            if isinstance(kept, type):
+                issubclass(kept, ScrapyCommand)
+
+
 def main() -> None:
-    connection = socket.socket(fileno=int(sys.argv[1]))
+    life, listening = (socket.socket(fileno=int(number)) for number in sys.argv[1:])
+    if life in select.select([life, listening], [], [])[0]:
+        return
     _load()
-    _serve(connection)
+    _serve(life, listening)
     from scrapy.cmdline import execute
 
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from pathlib import Path
 
 from crawlproj.errors import ConfigError
@@ -43,7 +44,7 @@ class SqliteDatabase(Database):
             if may_create and (not there or MARK in there):  # else it is not ours to change
                 # Readers never wait for writers; a commit is on disk, whatever becomes of the
                 # machine.
-                connection.execute("PRAGMA journal_mode = WAL")
+                _write_ahead(connection)
                 connection.execute("PRAGMA synchronous = FULL")
         except BaseException:
             connection.close()
@@ -63,3 +64,18 @@ class SqliteDatabase(Database):
 
     def columns(self) -> set[str]:
         return {row[1] for row in self.execute(f"PRAGMA table_info({PAGES})")}
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Have changes written to a log first. Of two that ask for it at the same time, SQLite refuses
+    one at once, however long that may wait for a lock."""
+    ends_at = time.monotonic() + BUSY_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > ends_at:
+                raise
+            time.sleep(0.01)
+        else:
+            return
