@@ -40,6 +40,7 @@ from crawlproj.fetch.transfer import Transfer
 
 logger = logging.getLogger(__name__)
 
+BROKEN_OFF = "broken off"
 SWEEP_S = 0.25
 """How often it is looked for servers that have not begun to answer."""
 
@@ -93,16 +94,31 @@ class Client:
         self._unshared = Marked()
         """Hosts that have answered in HTTP/1: no request waits for another's connection there."""
         self._free: list[Transfer] = []
+        self._under_way: set[object] = set()
+        """A mark for each exchange, from its beginning; gone when it is broken off."""
         self._active: dict[Transfer, float] = {}
         self._silence_timer: asyncio.TimerHandle | None = None
 
     async def exchange(self, call: Call) -> Answer:
         """Send a request and read its answer; raises what failures.py has a name for."""
-        gate, resolved = self._at_once(call) or await self._looked_up(call)
-        where = self._shared(call)
-        if where is not None and where in self._firsts:
-            await self._wait_for_first(where, call)
-            where = None
+        under_way = object()
+        self._under_way.add(under_way)
+        try:
+            gate, resolved = self._at_once(call) or await self._looked_up(call)
+            where = self._shared(call)
+            if where is not None and where in self._firsts:
+                await self._wait_for_first(where, call)
+                where = None
+            if under_way not in self._under_way:  # while it waited
+                raise DownloadFailedError(BROKEN_OFF)
+            return await self._transferred(call, gate, resolved, where)
+        finally:
+            self._under_way.discard(under_way)
+
+    async def _transferred(
+        self, call: Call, gate: Gate, resolved: str | None, where: Hashable | None
+    ) -> Answer:
+        """Its answer; `where` the connection leads that this exchange is the first to make."""
         transfer = self._free.pop() if self._free else self._new_transfer()
         turn = None if where is None else self._firsts.begin(where)
         if turn is not None:
@@ -125,11 +141,12 @@ class Client:
 
     def break_off(self) -> int:
         """Break off every exchange that is under way; returns how many there were."""
-        waiting = self._firsts.break_off(DownloadFailedError("broken off"))
-        active = list(self._active)
-        for transfer in active:
-            self._end_early(transfer, DownloadFailedError("broken off"))
-        return waiting + len(active)
+        broken_off = len(self._under_way)
+        self._under_way.clear()
+        self._firsts.break_off(DownloadFailedError(BROKEN_OFF))
+        for transfer in list(self._active):
+            self._end_early(transfer, DownloadFailedError(BROKEN_OFF))
+        return broken_off
 
     async def close(self) -> None:
         """Break off what is under way and let go of everything."""

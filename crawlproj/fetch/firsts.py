@@ -47,9 +47,9 @@ class Firsts:
                 if not one.done():
                     one.set_result(None)
 
-    def break_off(self, error: Exception) -> int:
-        """Let nobody go who waits; returns how many there were."""
-        waiting = [one for turn in self._turns.values() for one in turn if not one.done()]
-        for one in waiting:
-            one.set_exception(error)
-        return len(waiting)
+    def break_off(self, error: Exception) -> None:
+        """Let nobody go who waits."""
+        for turn in self._turns.values():
+            for one in turn:
+                if not one.done():
+                    one.set_exception(error)

@@ -125,12 +125,18 @@ class Origin(ThreadedServer):
         route = self._routes.get(request.path, self._default)
         return route(request) if callable(route) else route
 
-    def note(self, request: Request, status: int, writer: asyncio.StreamWriter) -> None:
-        """Log a request that is over."""
+    def note(
+        self,
+        request: Request,
+        status: int,
+        writer: asyncio.StreamWriter,
+        end_s: float | None = None,
+    ) -> None:
+        """Log a request that is over: now, unless it was earlier."""
         peer: int = writer.get_extra_info("peername")[1]
         agent = request.headers.get("user-agent", "")
         method, path = request.method, request.path
-        times = request.start_s, now_s()
+        times = request.start_s, end_s or now_s()
         self._log.append(Logged(*times, self.host, method, path, status, peer, agent))
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -152,12 +158,12 @@ class Origin(ThreadedServer):
         """One request and its answer; true while the connection is good for another."""
         request = await self._read(reader)
         answer = self.answer(request)
-        status = CLIENT_LEFT
+        status, end_s = CLIENT_LEFT, None
         try:
-            keeps = await self._send(answer, request, reader, writer)
+            keeps, end_s = await self._send(answer, request, reader, writer)
             status = answer.status
         finally:
-            self.note(request, status, writer)
+            self.note(request, status, writer, end_s)
         return keeps and request.headers.get("connection", "").lower() != "close"
 
     async def _read(self, reader: asyncio.StreamReader) -> Request:
@@ -176,22 +182,33 @@ class Origin(ThreadedServer):
         request: Request,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
-    ) -> bool:
+    ) -> tuple[bool, float | None]:
+        """Whether the connection is good for another request, and when the answer was over, if
+        that was before now."""
         if isinstance(answer, Reply):
             await asyncio.sleep(answer.delay_s)
-            writer.write(answer.encode(with_body=request.method != "HEAD"))
-            await writer.drain()
-            return True
+            return True, await _hand_over(answer.encode(with_body=request.method != "HEAD"), writer)
+        end_s = None
         chunks = [answer.chunks] if isinstance(answer.chunks, bytes) else answer.chunks
         for number, chunk in enumerate(chunks):
             await asyncio.sleep(answer.pause_s if number else 0)
-            writer.write(chunk)
-            await writer.drain()
+            end_s = await _hand_over(chunk, writer)
         if answer.then == "hang":
             await reader.read()
+            end_s = None
         if answer.then == "reset":
             _reset(writer)
-        return answer.then == "keep"
+        return answer.then == "keep", end_s
+
+
+async def _hand_over(data: bytes, writer: asyncio.StreamWriter) -> float:
+    """Write it, and say when the client can have had the last of it. What the kernel takes at once
+    it may have before this process has the processor again, which would be too late."""
+    before_s = now_s()
+    writer.write(data)
+    went_at_once = not writer.transport.get_write_buffer_size()
+    await writer.drain()  # or hear that the client has left
+    return before_s if went_at_once else now_s()
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:
