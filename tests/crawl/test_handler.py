@@ -12,7 +12,7 @@ import random
 import sys
 import tracemalloc
 import zlib
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from ipaddress import ip_address
 from pathlib import Path
@@ -39,7 +39,7 @@ from crawlproj.fetch import unpacking
 from crawlproj.fetch.handler import SafeDownloadHandler
 from crawlproj.fetch.unpacking import MOST_PARTS, WINDOW_BYTES, TooLarge, Unreadable, unpack
 from crawlproj.fetch.wire import Wire
-from tests.servers.clients import call, client
+from tests.servers.clients import Answers, call, client
 from tests.servers.h2_origin import H2Origin
 from tests.servers.origin import HANG, Origin, Raw, Reply
 from tests.servers.origin import Request as Asked
@@ -230,6 +230,27 @@ async def test_a_request_that_is_cancelled_is_broken_off_at_once(origin: Origin)
         while not origin.requests():
             await asyncio.sleep(0.01)
         assert one.break_off() == 0
+
+
+async def test_what_is_broken_off_while_its_name_is_looked_up_does_not_go_out(
+    origin: Origin,
+) -> None:
+    is_known = asyncio.Event()
+
+    class Late(Answers):
+        async def resolve(self, host: str) -> Sequence[str]:
+            await is_known.wait()
+            return await super().resolve(host)
+
+    url = origin.url("/lost").replace("127.0.0.1", "late.example")
+    async with client(resolver=Late(["127.0.0.1"])) as asking:
+        lost = asyncio.create_task(asking.exchange(call(url)))
+        await asyncio.sleep(0)
+        assert asking.break_off() == 1
+        is_known.set()
+        with pytest.raises(DownloadFailedError, match="broken off"):
+            await lost
+    assert origin.times_asked("/lost") == 0
 
 
 async def test_part_of_a_page_is_kept_where_that_is_wanted(
