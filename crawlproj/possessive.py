@@ -16,7 +16,7 @@ _is_right = re.fullmatch(r"(?:<(?!b))*+<b", "<b") is not None
 
 
 def compiled(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
-    """What `re.compile` would return if it were right."""
+    """What `re.compile` would return if it were right; where it is not, `pattern` is None."""
     return re.compile(pattern, flags) if _is_right else mended(pattern, flags)
 
 

@@ -25,7 +25,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 def pytest_configure() -> None:
     """The first of the processes has the servers that the others ask for commands."""
-    if scrapy_process.SHARED not in os.environ:
+    if scrapy_process.FOLDER not in os.environ:
         scrapy_process.listen_for_all()
 
 

@@ -14,7 +14,8 @@ import asyncio
 import functools
 import logging
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pycurl
@@ -42,14 +43,14 @@ logger = logging.getLogger(__name__)
 
 BROKEN_OFF = "broken off"
 SWEEP_S = 0.25
-"""How often it is looked for servers that have not begun to answer."""
+"""Time between two looks for servers that have not begun to answer."""
 
 VERSIONS = {
     "1.1": pycurl.CURL_HTTP_VERSION_1_1,
     "2": pycurl.CURL_HTTP_VERSION_2TLS,
     "3": pycurl.CURL_HTTP_VERSION_3,
 }
-"""Of HTTP, by the highest that is spoken; a server that has only lower ones is answered in them."""
+"""Of HTTP, by the highest that is spoken; a server that has only lower ones is asked in them."""
 
 
 def can_http3() -> bool:
@@ -104,46 +105,47 @@ class Client:
         under_way = object()
         self._under_way.add(under_way)
         try:
-            gate, resolved = self._at_once(call) or await self._looked_up(call)
+            gate = self._known_gate(call) or await self._looked_up_gate(call)
             where = self._shared(call)
             if where is not None and where in self._firsts:
-                await self._wait_for_first(where, call)
+                async with _on_its_time(call):
+                    await self._firsts.wait(where)
                 where = None
-            if under_way not in self._under_way:  # while it waited
+            if under_way not in self._under_way:  # it was broken off while it waited
                 raise DownloadFailedError(BROKEN_OFF)
-            return await self._transferred(call, gate, resolved, where)
+            return await self._transferred(call, gate, where)
         finally:
             self._under_way.discard(under_way)
 
-    async def _transferred(
-        self, call: Call, gate: Gate, resolved: str | None, where: Hashable | None
-    ) -> Answer:
-        """Its answer; `where` the connection leads that this exchange is the first to make."""
-        transfer = self._free.pop() if self._free else self._new_transfer()
+    async def _transferred(self, call: Call, gate: Gate, where: Hashable | None) -> Answer:
+        """Its answer. `where` is given if this exchange is the first to connect there: others wait
+        for it."""
+        free = self._free
+        transfer = free.pop() if free else Transfer(self._options, self._kept, self._may_send)
         turn = None if where is None else self._firsts.begin(where)
         if turn is not None:
             transfer.on_connected = functools.partial(self._firsts.end, where, turn)
         try:
-            self._begin(transfer, call, gate, resolved)
-            code, text = await self._run(transfer)
+            ended = await self._run(transfer, call, gate)
             if transfer.may_go_again and transfer.is_over_shared:
-                self._begin(transfer, call, gate, resolved, (pycurl.FORBID_REUSE, 1))
-                code, text = await self._run(transfer)
+                # libcurl would offer the useless connection to every request of the next second,
+                # and each would open another: this run has it closed.
+                ended = await self._run(transfer, call, gate, (pycurl.FORBID_REUSE, 1))
             if transfer.may_go_again:
-                self._begin(transfer, call, gate, resolved, (pycurl.FRESH_CONNECT, 1))
-                code, text = await self._run(transfer)
-            return self._judged(transfer, call, gate, code, text)
+                ended = await self._run(transfer, call, gate, (pycurl.FRESH_CONNECT, 1))
+            return self._judged(transfer, call, gate, *ended)
         finally:
             if turn is not None:
                 self._firsts.end(where, turn)
             transfer.rest()
-            self._free.append(transfer)
+            free.append(transfer)
 
     def break_off(self) -> int:
-        """Break off every exchange that is under way; returns how many there were."""
+        """Break off every exchange that is under way; returns how many there were. One that waits
+        for a name ends when that is known, and does not go out."""
         broken_off = len(self._under_way)
         self._under_way.clear()
-        self._firsts.break_off(DownloadFailedError(BROKEN_OFF))
+        self._firsts.end_all()
         for transfer in list(self._active):
             self._end_early(transfer, DownloadFailedError(BROKEN_OFF))
         return broken_off
@@ -164,7 +166,7 @@ class Client:
 
     # Where to
 
-    def _at_once(self, call: Call) -> tuple[Gate, str | None] | None:
+    def _known_gate(self, call: Call) -> Gate | None:
         """The way to a host whose addresses are known."""
         endpoint = endpoint_of(call.url)
         is_open = call.proxy is not None
@@ -173,26 +175,19 @@ class Client:
                 self._judge_behind_proxy(endpoint)
             endpoint = endpoint_of(call.proxy, PORTS)
         if endpoint.literal:
-            return Gate(self._policy, endpoint, (endpoint.literal,), is_open), None
+            return Gate(self._policy, endpoint, (endpoint.literal,), is_open)
         addresses = self._names.known(endpoint.host)
-        if addresses is None:
-            return None
-        return Gate(self._policy, endpoint, addresses, is_open), _resolved(endpoint, addresses)
+        return None if addresses is None else Gate(self._policy, endpoint, addresses, is_open)
 
-    async def _looked_up(self, call: Call) -> tuple[Gate, str | None]:
-        """The same, after its name was resolved, which counts as part of the exchange."""
+    async def _looked_up_gate(self, call: Call) -> Gate:
+        """The same, after its name was resolved."""
         endpoint = endpoint_of(call.proxy or call.url, PORTS)
-        began_s = time.monotonic()
         try:
-            async with asyncio.timeout(call.timeout_s):
+            async with _on_its_time(call):
                 addresses = await self._names.look_up(endpoint.host)
-        except TimeoutError:
-            raise _too_late(call) from None
         except OSError as error:
             raise CannotResolveHostError(f"{endpoint.host}: {error.strerror or error}") from error
-        call.timeout_s = max(0.001, call.timeout_s - (time.monotonic() - began_s))
-        gate = Gate(self._policy, endpoint, addresses, is_open=call.proxy is not None)
-        return gate, _resolved(endpoint, addresses)
+        return Gate(self._policy, endpoint, addresses, is_open=call.proxy is not None)
 
     def _judge_behind_proxy(self, endpoint: Endpoint) -> None:
         if reason := self._policy.refusal(endpoint.literal, endpoint.host):
@@ -201,8 +196,8 @@ class Client:
     # One exchange
 
     def _shared(self, call: Call) -> Hashable | None:
-        """Where a connection leads that others may share; None if none does. Without TLS, that is
-        known by an answer and no sooner: all of that would be waited for."""
+        """Where a connection leads that others may share; None if none does. Without TLS only an
+        answer tells whether it may: who waits would wait for a whole page."""
         if not self._is_multiplexed or call.url[:6].lower() != "https:":
             return None
         endpoint = endpoint_of(call.url)
@@ -210,41 +205,18 @@ class Client:
             return None
         return endpoint, call.proxy, call.proxy_authorization, call.bind
 
-    async def _wait_for_first(self, where: Hashable, call: Call) -> None:
-        """For who makes a connection there, which counts as part of the exchange."""
-        began_s = time.monotonic()
-        try:
-            async with asyncio.timeout(call.timeout_s):
-                await self._firsts.wait(where)
-        except TimeoutError:
-            raise _too_late(call) from None
-        call.timeout_s = max(0.001, call.timeout_s - (time.monotonic() - began_s))
-
-    def _new_transfer(self) -> Transfer:
-        return Transfer(self._options, self._kept, self._may_send)
-
-    def _begin(
-        self,
-        transfer: Transfer,
-        call: Call,
-        gate: Gate,
-        resolved: str | None,
-        *again: tuple[int, Any],
-    ) -> None:
-        """Make it ready. Again, after it was held back, it has libcurl close the connection that
-        was of no use, if that is shared, and then open one of its own: libcurl would offer what is
-        shared to each request of a second, and they would have a new connection each."""
-        is_alone = bool(self._talkers) and endpoint_of(call.url) in self._talkers
-        is_secure = call.url[:6].lower() == "https:"
-        host = endpoint_of(call.url).host if is_secure else ""
+    def _begin(self, transfer: Transfer, call: Call, gate: Gate, *again: tuple[int, Any]) -> None:
+        """Make it ready; `again` are options of a further run."""
+        to = endpoint_of(call.url)
+        is_alone, is_secure = to in self._talkers, to.scheme == "https"
         try:
             transfer.begin(
                 call,
                 gate.may_connect,
-                resolved=resolved,
-                share=self._tls.sessions(host) if is_secure else None,
+                resolved=_resolved(gate),
+                share=self._tls.sessions(to.host) if is_secure else None,
                 special=[
-                    *(self._tls.client_options(host) if is_secure else ()),
+                    *(self._tls.client_options(to.host) if is_secure else ()),
                     *([(pycurl.FRESH_CONNECT, 1), (pycurl.FORBID_REUSE, 1)] if is_alone else ()),
                     *again,
                 ],
@@ -261,19 +233,20 @@ class Client:
         if not code and transfer.head is None:  # libcurl is content with headers that are cut off
             transfer.look_before_next()
             raise DownloadFailedError("the connection was closed in the middle of the headers")
-        if transfer.head is not None and transfer.head.protocol.startswith("HTTP/1"):
+        head = transfer.head
+        if head is not None and head.protocol.startswith("HTTP/1") and self._shared(call):
             self._unshared.add(endpoint_of(call.url))
         if not code or transfer.is_stopped:
             return transfer.answer()
         if gate.has_refused_all:
             raise AddressRefused(gate.endpoint.host, gate.refused or {})
         if code == pycurl.E_OPERATION_TIMEDOUT:
-            raise _too_late(call) from None
-        if is_plain_close(code, text) and transfer.head and transfer.head.ends_by_closing:
+            raise _too_late(call)
+        if is_plain_close(code, text) and head is not None and head.ends_by_closing:
             return transfer.answer()
-        error = named(code, text, has_head=transfer.head is not None)
-        is_headless = transfer.head is None and transfer.is_over_kept
-        if isinstance(error, BadResponse) and transfer.is_secure and is_headless:
+        error = named(code, text, has_head=head is not None)
+        may_be_anothers = head is None and transfer.is_over_kept and transfer.is_secure
+        if isinstance(error, BadResponse) and may_be_anothers:
             # It may be the rest of another answer, so it is asked for again, over a new connection.
             self._talkers.add(endpoint_of(call.url))
             raise DownloadFailedError(f"after another answer: {error}")
@@ -281,19 +254,22 @@ class Client:
             return transfer.answer(is_cut_off=True)
         raise error
 
-    async def _run(self, transfer: Transfer) -> tuple[int, str]:
+    async def _run(
+        self, transfer: Transfer, call: Call, gate: Gate, *again: tuple[int, Any]
+    ) -> tuple[int, str]:
         """Until it has ended; cancelled, it is broken off at once."""
+        self._begin(transfer, call, gate, *again)
         if self._curl_loop is None:
             self._curl_loop = CurlLoop(self._most_kept)
         loop = asyncio.get_running_loop()
-        ended = transfer.ended = loop.create_future()
+        ended: asyncio.Future[tuple[int, str]] = loop.create_future()
+        transfer.ended = ended
         self._active[transfer] = time.monotonic()
         if self._first_byte_s and self._silence_timer is None:
             self._silence_timer = loop.call_later(SWEEP_S, self._look_for_silence)
         self._curl_loop.start(transfer.curl, transfer.end)
         try:
-            code, text = await ended
-            return code, text
+            return await ended
         finally:
             self._active.pop(transfer, None)
             if self._curl_loop is not None:
@@ -314,8 +290,7 @@ class Client:
         assert self._curl_loop is not None
         self._active.pop(transfer, None)
         self._curl_loop.stop(transfer.curl)
-        transfer.error = error
-        transfer.end(pycurl.E_ABORTED_BY_CALLBACK, str(error))
+        transfer.break_off(error)
 
 
 def _spoken(http: str) -> str:
@@ -325,9 +300,22 @@ def _spoken(http: str) -> str:
     return http
 
 
-def _resolved(endpoint: Endpoint, addresses: Sequence[str]) -> str:
-    """For CURLOPT_RESOLVE; the + has libcurl forget it after a while."""
-    return f"+{endpoint.host}:{endpoint.port}:{','.join(addresses)}"
+def _resolved(gate: Gate) -> str | None:
+    """For CURLOPT_RESOLVE, where the host is a name; the + has libcurl forget it after a while."""
+    to = gate.endpoint
+    return None if to.literal else f"+{to.host}:{to.port}:{','.join(gate.addresses)}"
+
+
+@asynccontextmanager
+async def _on_its_time(call: Call) -> AsyncIterator[None]:
+    """What is waited for here counts as part of the exchange."""
+    began_s = time.monotonic()
+    try:
+        async with asyncio.timeout(call.left_s):
+            yield
+    except TimeoutError:
+        raise _too_late(call) from None
+    call.waited_s += time.monotonic() - began_s
 
 
 def _too_late(call: Call) -> DownloadTimeoutError:

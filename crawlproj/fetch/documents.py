@@ -23,7 +23,7 @@ from crawlproj.fetch.client import Client
 from crawlproj.fetch.exchange import Answer, Call
 from crawlproj.fetch.resolving import Names, SystemResolver
 from crawlproj.fetch.tls import Tls
-from crawlproj.fetch.unpacking import TooLarge, Unreadable, unpack
+from crawlproj.fetch.unpacking import ACCEPTED, TooLarge, Unreadable, unpack
 from crawlproj.urls import Url, UrlError, bare_name, location, normalise
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Documents:
         self._http = config.http
         self._headers = [
             (b"User-Agent", settings["USER_AGENT"].encode("latin-1", "replace")),
-            (b"Accept-Encoding", b"gzip, deflate, br, zstd"),
+            (b"Accept-Encoding", ACCEPTED),
         ]
         self._timeout_s = settings.getfloat("DOWNLOAD_TIMEOUT")
         self._uses_proxies = settings.getbool("HTTPPROXY_ENABLED")

@@ -19,6 +19,8 @@ class Call:
     """Names as `Content-Type` is written."""
     body: bytes = b""
     timeout_s: float
+    waited_s: float = 0.0
+    """Of that, before it could go out: for a name, or for another's connection."""
     most_bytes: int = 0
     """Of the body as it comes; 0 for no limit. Beyond it is an error, or the end."""
     is_enough: bool = False
@@ -32,6 +34,11 @@ class Call:
     """Called with the headers; True ends the exchange there."""
     on_bytes: Callable[[bytes], bool] | None = None
     """Called with each piece of the body; True ends the exchange after it."""
+
+    @property
+    def left_s(self) -> float:
+        """Of its time, for what is still to be done."""
+        return max(0.001, self.timeout_s - self.waited_s)
 
 
 @dataclass(slots=True, frozen=True)

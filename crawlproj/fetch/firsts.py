@@ -47,9 +47,7 @@ class Firsts:
                 if not one.done():
                     one.set_result(None)
 
-    def break_off(self, error: Exception) -> None:
-        """Let nobody go who waits."""
-        for turn in self._turns.values():
-            for one in turn:
-                if not one.done():
-                    one.set_exception(error)
+    def end_all(self) -> None:
+        """All may go; who was broken off finds that out by itself."""
+        for where, turn in list(self._turns.items()):
+            self.end(where, turn)

@@ -1,6 +1,7 @@
 """How pages are downloaded: Scrapy's interface to the client of client.py.
 
-Every socket is opened to an address that the policy of addresses.py has passed. Whatever a server
+Every socket, but for those to proxies, is opened to an address that the policy of addresses.py has
+passed. Whatever a server
 does ends, within the limits of time and size, in a response or in an exception that
 frontier/failures.py has a word for. Pace and retries are not decided here.
 
@@ -25,8 +26,8 @@ from crawlproj.engine import responses
 from crawlproj.engine.signals import is_heard
 from crawlproj.errors import BadResponse, NoLongerOurs
 from crawlproj.fetch.exchange import Answer, Call, Head
-from crawlproj.fetch.opening import holds_its_leases, open_client
-from crawlproj.fetch.unpacking import TooLarge, Unreadable, unpack
+from crawlproj.fetch.opening import client_of, holds_its_leases
+from crawlproj.fetch.unpacking import ACCEPTED, TooLarge, Unreadable, unpack
 from crawlproj.fetch.wire import wire
 from crawlproj.frontier.meta_keys import BEGINNING, KEEP_WIRE, PACKED, PROXY, WIRE
 from crawlproj.running import RunningCrawl, when_joined
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _ACCEPT_ENCODING = b"Accept-Encoding"
-ACCEPTED = b"gzip, deflate, br, zstd"
 LARGE_BYTES = 256 * 1024
 """Packed bodies from this size are unpacked in a thread: it takes longer than handing them over."""
 
@@ -62,7 +62,7 @@ class SafeDownloadHandler(BaseDownloadHandler):
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
         settings = crawler.settings
-        self._client = open_client(crawler)
+        self._client = client_of(crawler)
         self._unpacks = settings.getbool("COMPRESSION_ENABLED")
         self._most_bytes = settings.getint("DOWNLOAD_MAXSIZE")
         self._many_bytes = settings.getint("DOWNLOAD_WARNSIZE")
@@ -171,9 +171,8 @@ class _Page:
     def on_head(self, head: Head) -> bool:
         """The headers have come; True if nothing more is wanted."""
         headers = self._headers
-        for line in head.lines[1:]:
-            name, _, value = line.partition(b":")
-            dict.setdefault(headers, name.strip().title(), []).append(value.strip())
+        for name, value in head.fields():
+            dict.setdefault(headers, name.title(), []).append(value)
         announced = _length(headers)
         self._stop = responses.stop_asked(
             signals.headers_received,

@@ -27,7 +27,8 @@ from typing import NamedTuple
 
 
 class Line(NamedTuple):
-    """No two connections at a time share it: two of our own addresses may have the same port."""
+    """Both ends of a connection, which no two have in common at a time. Our own address belongs to
+    it, since two of ours may use one port."""
 
     address: str = ""
     port: int = 0
@@ -37,7 +38,10 @@ class Line(NamedTuple):
 
 @dataclass(slots=True)
 class Connection:
+    """What is known of one."""
+
     fd: int
+    """libcurl's: it may be closed by now."""
     is_shared: bool | None = None
     """Whether it can have many exchanges at a time, as HTTP/2 has: known by its first answer."""
     is_resting: bool = False
@@ -61,9 +65,6 @@ class Marked:
 
     def __contains__(self, host: Hashable) -> bool:
         return host in self._known
-
-    def __bool__(self) -> bool:
-        return bool(self._known)
 
     def add(self, host: Hashable) -> None:
         self._known.pop(host, None)
@@ -92,7 +93,9 @@ class KeptConnections:
         return self._known.get(line)
 
     def is_spoilt(self, line: Line) -> bool:
-        """Whether something waits to be read from a connection that has rested until now."""
+        """Whether something waits to be read from a connection that has rested until now. To be
+        asked once for each request: it counts as used from then on, and one that is shared and
+        spoilt is ended."""
         known = self._known.pop(line, None)
         if known is None:
             return False

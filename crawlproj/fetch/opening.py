@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import pycurl
 
@@ -23,8 +24,19 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-def open_client(crawler: Crawler) -> Client:
-    """A client for a worker, as its settings have it."""
+_clients: WeakKeyDictionary[Crawler, Client] = WeakKeyDictionary()
+
+
+def client_of(crawler: Crawler) -> Client:
+    """The client of a worker. Scrapy makes a handler for each scheme, and they share it: to which
+    addresses a name first resolved, and how many connections are kept, is known once."""
+    client = _clients.get(crawler)
+    if client is None:
+        client = _clients[crawler] = _opened(crawler)
+    return client
+
+
+def _opened(crawler: Crawler) -> Client:
     settings = crawler.settings
     config = Config.from_settings(settings)
     raise_limit()

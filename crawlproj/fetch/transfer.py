@@ -154,7 +154,7 @@ class Transfer:
         if call.headers != self._sent or call.method != "GET" or call.body:
             curl.setopt(pycurl.HTTPHEADER, header_lines(call))
             self._sent = call.headers
-        timeout_ms = max(1, int(call.timeout_s * 1000))
+        timeout_ms = max(1, int(call.left_s * 1000))
         if timeout_ms != self._timeout_ms:
             curl.setopt(pycurl.TIMEOUT_MS, timeout_ms)
             self._timeout_ms = timeout_ms
@@ -225,6 +225,11 @@ class Transfer:
         if not self.ended.done():
             self.ended.set_result((code, text))
 
+    def break_off(self, error: Exception) -> None:
+        """End it with this error, whatever has come."""
+        self.error = error
+        self.end(pycurl.E_ABORTED_BY_CALLBACK, str(error))
+
     def rest(self) -> None:
         """Let go of the exchange: it may be long until the next one, and its page may be large."""
         if self._used is not None:
@@ -265,7 +270,7 @@ class Transfer:
 
     @property
     def is_silent(self) -> bool:
-        """Whether nothing has come yet."""
+        """Whether its answer has not begun; a response 1xx is none."""
         return self.head is None and not self._lines
 
     def close(self) -> None:

@@ -21,6 +21,9 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
+ACCEPTED = b"gzip, deflate, br, zstd"
+"""For Accept-Encoding: what is undone here."""
+
 MOST_ENCODINGS = 2
 """Encodings on top of each other; more serve nobody but who wants us busy."""
 

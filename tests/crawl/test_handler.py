@@ -232,6 +232,30 @@ async def test_a_request_that_is_cancelled_is_broken_off_at_once(origin: Origin)
         assert one.break_off() == 0
 
 
+async def test_the_time_that_a_name_took_is_part_of_the_time_of_a_page(origin: Origin) -> None:
+    class Slow(Answers):
+        async def resolve(self, host: str) -> Sequence[str]:
+            await asyncio.sleep(0.05)
+            return await super().resolve(host)
+
+    url = origin.url("/hang").replace("127.0.0.1", "slow.example")
+    async with client(resolver=Slow(["127.0.0.1"])) as asking:
+        with pytest.raises(DownloadTimeoutError, match=r"/hang took longer than 0\.3 s"):
+            await asking.exchange(call(url, timeout_s=0.3))
+
+
+async def test_the_handlers_of_all_schemes_share_connections_and_what_is_known_of_names(
+    origin: Origin,
+) -> None:
+    crawler = get_crawler(settings_dict={"CRAWL_ALLOW_ADDRESSES": "loopback"})
+    handlers = [SafeDownloadHandler(crawler) for _ in ("http", "https")]
+    for one in handlers:
+        await one.download_request(Request(origin.url("/page")))
+    assert len({request.peer for request in origin.requests()}) == 1
+    for one in handlers:
+        await one.close()
+
+
 async def test_what_is_broken_off_while_its_name_is_looked_up_does_not_go_out(
     origin: Origin,
 ) -> None:

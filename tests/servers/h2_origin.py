@@ -23,6 +23,7 @@ from h2.events import ConnectionTerminated, RequestReceived, StreamReset
 from h2.exceptions import ProtocolError
 
 from tests.servers.origin import CLIENT_LEFT, Origin, Raw, Reply, Route, now_s
+from tests.servers.threaded import abort
 
 PIECE_BYTES = 65536
 _REFUSED = 8
@@ -66,8 +67,7 @@ class H2Origin(Origin):
         conversation = _Conversation(self, reader, writer)
         with suppress(ConnectionError, ProtocolError, asyncio.CancelledError):
             await conversation.run()
-        with suppress(AttributeError):  # of Python 3.11.2, where the client has closed it
-            writer.transport.abort()
+        abort(writer)
 
 
 class _Conversation:

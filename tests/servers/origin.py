@@ -28,7 +28,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from crawlproj.demo.protocol import CLIENT_LEFT, now_s
 from crawlproj.operate.request_log import Logged
 from crawlproj.server.embedded import LOOPBACK
-from tests.servers.threaded import ThreadedServer
+from tests.servers.threaded import ThreadedServer, abort
 
 LARGEST_HEAD_BYTES = 2**20
 
@@ -152,7 +152,7 @@ class Origin(ThreadedServer):
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             pass
         finally:
-            writer.transport.abort() if writer.is_closing() else writer.close()
+            abort(writer) if writer.is_closing() else writer.close()
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """One request and its answer; true while the connection is good for another."""
@@ -202,8 +202,8 @@ class Origin(ThreadedServer):
 
 
 async def _hand_over(data: bytes, writer: asyncio.StreamWriter) -> float:
-    """Write it, and say when the client can have had the last of it. What the kernel takes at once
-    it may have before this process has the processor again, which would be too late."""
+    """Write it, and say when the client can have had the last of it. If the kernel takes all of it
+    at once, that may be before this process runs again, so the time before the write counts."""
     before_s = now_s()
     writer.write(data)
     went_at_once = not writer.transport.get_write_buffer_size()

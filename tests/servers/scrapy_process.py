@@ -32,7 +32,7 @@ from crawlproj.config.environment import PLAIN_SCRAPY
 from tests.servers import scrapy_client
 
 PROJECT = Path(__file__).parents[2]
-SHARED = "SCRAPY_SERVERS"
+FOLDER = "SCRAPY_SERVER_FOLDER"
 """The environment variable with the folder in which the servers listen."""
 BEFORE_START = ("LD_PRELOAD",)
 """Variables that are read when Python is loaded."""
@@ -152,22 +152,22 @@ def _text(file: IO[bytes]) -> str:
 
 def listen_for_all() -> None:
     """Have one pair of servers asked by all the processes of a run of tests: what they import takes
-    three seconds of a processor. They import it when they are first asked for a command."""
+    three seconds of a processor. The servers import it when they are first asked for a command."""
     folder = tempfile.TemporaryDirectory()
     atexit.register(folder.cleanup)
     for plain in ("", "1"):
         _start_server(str(Path(folder.name) / f"plain{plain}"), plain)
-    os.environ[SHARED] = folder.name
+    os.environ[FOLDER] = folder.name
 
 
 @functools.cache
 def server(plain: str = "") -> socket.socket:
     """A connection to a server: which of Scrapy's parts are ours is decided when they are loaded,
     so there is one with and one without."""
-    if SHARED not in os.environ:
+    if FOLDER not in os.environ:
         listen_for_all()
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    connection.connect(str(Path(os.environ[SHARED]) / f"plain{plain}"))
+    connection.connect(str(Path(os.environ[FOLDER]) / f"plain{plain}"))
     atexit.register(connection.close)
     return connection
 
@@ -285,8 +285,8 @@ def _load() -> None:
 
 
 def _remember_commands() -> None:
-    """What is no command, of all that Scrapy asks about at each start: abstract classes keep that,
-    and for a process that was forked to know it already is a third of what it starts with."""
+    """Ask of every class in Scrapy's commands whether it is a command, as each start does. Abstract
+    classes remember the answers, and forked processes with them: a third of what a start takes."""
     from scrapy.commands import ScrapyCommand
 
     for module in (name for name in list(sys.modules) if name.startswith("scrapy.commands")):

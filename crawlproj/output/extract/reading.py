@@ -19,8 +19,9 @@ MOST_VALUES = 1000
 MAX_LIST = 200_000
 """Characters of a list: elements may lie within each other, and each has the text of all in it."""
 MOST_STEPS = 300_000
-"""From a tag to the next, for all values of a field: of elements within each other it would take as
-many as there are of both, an hour for a page of 10 MB, whatever a regex leaves of their text."""
+"""Tags, ends of tags and comments that are walked through, for all values of a field. Elements may
+lie within each other, and each would be walked through whole: an hour for a page of 10 MB, even
+where a regex leaves nothing of the text."""
 
 MOST_DIGITS = 20
 """Of a whole number; no column has room for more."""
@@ -86,7 +87,7 @@ def _text_of(found: Any, steps: Iterator[int]) -> str:
 
 
 def _text_within(element: Any, steps: Iterator[int]) -> str:
-    """At most so much more than MAX_VALUE as there may be space in it."""
+    """All text in an element, up to five times MAX_VALUE: blanks are put together only later."""
     pieces, room = [], 5 * MAX_VALUE
     walk = etree.iterwalk(element, events=("start", "end", "comment", "pi"))
     for _, (event, node) in zip(steps, walk, strict=False):

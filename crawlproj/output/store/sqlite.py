@@ -68,13 +68,14 @@ class SqliteDatabase(Database):
 
 def _write_ahead(connection: sqlite3.Connection) -> None:
     """Have changes written to a log first. Of two that ask for it at the same time, SQLite refuses
-    one at once, however long that may wait for a lock."""
-    ends_at = time.monotonic() + BUSY_S
+    one at once, whatever its timeout says, so that one asks again."""
+    ends_at_s = time.monotonic() + BUSY_S
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > ends_at:
+            is_busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+            if not is_busy or time.monotonic() > ends_at_s:
                 raise
             time.sleep(0.01)
         else:
