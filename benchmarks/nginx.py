@@ -88,7 +88,8 @@ class Nginx:
         config = folder / "nginx.conf"
         config.write_text("\n".join(self._config(folder)), encoding="utf-8")
         command = ["nginx", "-p", str(folder), "-e", str(self._errors), "-c", str(config)]
-        self._process = subprocess.Popen(command, stderr=subprocess.DEVNULL, preexec_fn=raise_limit)
+        raise_limit()  # and so that of nginx, which has one process and no way to ask for itself
+        self._process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
         wait_until_up(self._process, self._port, self._errors)
         return self
 
