@@ -58,4 +58,4 @@ links were pushed, and a worker that brought a seed pushes it again (`worker/fre
 of scope: exactly-once fetching (a page whose worker died while fetching it is fetched again).
 """
 
-__version__ = "0.7.0"
+__version__ = "0.7.1"
