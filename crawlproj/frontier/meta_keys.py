@@ -71,6 +71,9 @@ PROXY = "proxy"
 SENT_LOGIN, FROM_ENVIRONMENT = "_auth_proxy", "_scheme_proxy"
 """To whom a login was sent, and that the environment has chosen the proxy."""
 
+RETRY_TIMES = "retry_times"
+"""How often its middleware has tried a request again."""
+
 REDIRECT_URLS = "redirect_urls"
 """The same as PASSED, where Scrapy's middleware follows redirects."""
 

@@ -29,6 +29,7 @@ from crawlproj.frontier.meta_keys import (
     REDIRECT_URLS,
     REFERER,
     REQUEST,
+    RETRY_TIMES,
     SENT_LOGIN,
     VISIT,
 )
@@ -217,6 +218,8 @@ def decode(
         request = Request(url, meta=meta, priority=priority, **rest)
         if not is_plain:
             request.meta.pop(REQUEST, None)
+            if not entry[0]:  # a dead letter that is queued again has all its attempts before it
+                request.meta.pop(RETRY_TIMES, None)
             _choose_proxy(request, proxies)
             _keep_within(limits, request.meta)
         return request

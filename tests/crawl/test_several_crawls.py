@@ -100,6 +100,16 @@ def test_crawls_of_one_spider_share_neither_plan_nor_seeds_nor_state_nor_files(
     assert crawls(fleet).keys() == {"docs"}
 
 
+def test_a_dead_letter_that_is_queued_again_is_tried_as_often_as_before(fleet: Fleet) -> None:
+    settings = {**FAST, "FRONTIER_MAX_ATTEMPTS": "2", "FRONTIER_RETRY_DELAY": "0.01"}
+    with Origin({}, default=Reply(status=500)) as broken:
+        for times in (2, 4):
+            fleet.start(settings, seeds=broken.url("/"))
+            assert fleet.wait()[-1] == "finished"
+            assert broken.times_asked("/") == times
+            fleet.command("dead", "site", "--retry")
+
+
 def test_a_fleet_of_a_named_crawl_has_its_folder_and_logs_and_keeps_earlier_ones(
     fleet: Fleet, origin: Origin
 ) -> None:

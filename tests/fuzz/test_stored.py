@@ -18,7 +18,7 @@ from scrapy import Request, Spider
 from crawlproj.discover.seeds import parse_seed
 from crawlproj.errors import CrawlError
 from crawlproj.frontier import pacing
-from crawlproj.frontier.meta_keys import FROM_ENVIRONMENT, LEASE, SENT_LOGIN
+from crawlproj.frontier.meta_keys import FROM_ENVIRONMENT, LEASE, RETRY_TIMES, SENT_LOGIN
 from crawlproj.frontier.records import (
     FORMAT,
     RecordError,
@@ -48,7 +48,7 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
     max_leaves=10,
 )
-KEPT_APART = ("depth", "referer", "redirects", LEASE, SENT_LOGIN, FROM_ENVIRONMENT)
+KEPT_APART = ("depth", "referer", "redirects", LEASE, SENT_LOGIN, FROM_ENVIRONMENT, RETRY_TIMES)
 META = st.dictionaries(TEXT.filter(lambda name: name not in KEPT_APART), VALUES)
 PATHS = st.text("abc/?=&%20", max_size=30).map("/".__add__)
 

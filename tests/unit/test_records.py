@@ -175,6 +175,13 @@ def test_what_a_middleware_or_the_environment_chose_is_left_to_them() -> None:
     assert (back.meta, back.headers) == ({"depth": 0}, {})
 
 
+@pytest.mark.parametrize("attempts", [0, 2])
+def test_scrapys_count_of_attempts_begins_anew_with_the_frontiers(attempts: int) -> None:
+    entry = encode_request(Request(f"{HOST}/", meta={"retry_times": 2}), HOST, SPIDER)
+    again = decode(HOST, 0, bytes([attempts]) + entry[1:], SPIDER)
+    assert again.meta.get("retry_times", 0) == attempts
+
+
 # What is refused
 
 
