@@ -54,6 +54,7 @@ class Webs:
         self._client = client
         self._spec = spec
         self._given = 0
+        self._known: set[str] = set()
         self._serving: deque[DemoServer] = deque()
         self._starter = ThreadPoolExecutor(1)
         self._next = self._starter.submit(self._start)
@@ -71,7 +72,12 @@ class Webs:
             self._next = self._starter.submit(self._start)
 
     def _start(self) -> DemoServer:
+        """At a port that no web before had: its pages would be known, and none would be fetched."""
         demo = DemoServer(self._spec).__enter__()
+        while demo.seeds[0] in self._known:
+            demo.__exit__(None, None, None)
+            demo = DemoServer(self._spec).__enter__()
+        self._known.add(demo.seeds[0])
         pin(demo.pid, cores()[0])
         return demo
 
