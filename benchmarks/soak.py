@@ -61,7 +61,7 @@ class Webs:
 
     def keep_coming(self) -> None:
         """Give another one when little is left of those before."""
-        left = self._given * self._spec.pages - _count(self._client, "done")
+        left = self._given * self._spec.pages - _ended(self._client)
         if self._given == 0 or (left < FEW_LEFT * self._spec.pages and self._next.done()):
             demo = self._next.result()
             self._client.lpush(keys.start_urls(CRAWL), *demo.seeds)
@@ -94,6 +94,17 @@ class Webs:
 def _count(client: redis.Redis, name: str) -> int:
     found: Any = client.hget(keys.counts(CRAWL, 0), name)
     return int(found or 0)
+
+
+def _ended(client: redis.Redis) -> int:
+    """Pages that are done, and those that will never be: a web may end before its last pages."""
+    counts: Any = client.hgetall(keys.counts(CRAWL, 0))
+    ends = (b"done", b"dead")
+    return sum(
+        int(count)
+        for name, count in counts.items()
+        if name in ends or name.startswith(b"filtered:")
+    )
 
 
 def intervals(
